@@ -1,0 +1,234 @@
+"""Errors a user can meet. One class per fault: its name is the stable id that tests and tools rely on; the wording may change.
+
+The classes are grouped by the layer that raises them. All live here so that any layer can catch what a lower one raises
+without importing it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ktir.location import Location
+
+
+class KtirError(Exception):
+    """Base of every error the toolchain raises on purpose.
+
+    ``location`` is where the IR or the model source is at fault; ``remedy`` says what the reader can do;
+    ``related`` are further places that belong to the same fault, each with a short note.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        location: Location | None = None,
+        remedy: str | None = None,
+        related: tuple[tuple[Location, str], ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.message, self.location, self.remedy, self.related = message, location, remedy, related
+
+    @property
+    def code(self) -> str:
+        """The stable name of the fault."""
+        return type(self).__name__
+
+    def __str__(self) -> str:
+        where = f"{self.location}: " if self.location else ""
+        notes = "".join(f"\n{place}: note: {note}" for place, note in self.related)
+        advice = f"\nhelp: {self.remedy}" if self.remedy else ""
+        return f"{where}error: {self.message} [{self.code}]{notes}{advice}"
+
+
+Severity = Literal["error", "warning", "note"]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """A finding that does not stop the work. ``code`` is the name of the error class it would be raised as."""
+
+    code: str
+    severity: Severity
+    message: str
+    location: Location | None = None
+    remedy: str | None = None
+
+    def __str__(self) -> str:
+        where = f"{self.location}: " if self.location else ""
+        advice = f"\nhelp: {self.remedy}" if self.remedy else ""
+        return f"{where}{self.severity}: {self.message} [{self.code}]{advice}"
+
+
+# ------------------------------------------------------------------------------------------------ text and verification
+
+
+class ParseError(KtirError):
+    """The text is not IR."""
+
+
+class NestingTooDeep(ParseError):
+    """Regions, types or expressions are nested beyond what the parser follows."""
+
+
+class VerifyError(KtirError):
+    """The IR breaks a rule of its dialect."""
+
+
+class UnknownOperation(KtirError):
+    """An operation of a dialect that nobody registered, or one without a meaning at this level."""
+
+
+class FunctionNotFound(KtirError):
+    """The module holds no function of that name."""
+
+
+# ---------------------------------------------------------------------------------------------------------------- maths
+
+
+class IllegalSplit(KtirError):
+    """A dimension cannot be cut as asked."""
+
+
+class IllegalLayout(KtirError):
+    """A tensor cannot be laid out in sticks as asked."""
+
+
+class UnboundedSet(KtirError):
+    """An integer set has no finite number of points, so it cannot be enumerated."""
+
+
+# -------------------------------------------------------------------------------------------------------------- machine
+
+
+class MachineFileError(KtirError):
+    """A machine description is malformed: unknown key, missing source or confidence, no path between two memories."""
+
+
+class UnknownMachine(KtirError):
+    """No machine description of that name."""
+
+
+class NotCapable(KtirError):
+    """The machine has no unit for an operation on an element type, or no path between two memories."""
+
+
+# ------------------------------------------------------------------------------------------------------------ execution
+
+
+class ArgumentError(KtirError):
+    """An argument of a launch is missing, unknown, of the wrong element type or too short."""
+
+
+class ExecutionError(KtirError):
+    """Base of what goes wrong while a program runs."""
+
+
+class OutOfBounds(ExecutionError):
+    """An access outside its view, its buffer or its memory."""
+
+
+class UninitialisedRead(ExecutionError):
+    """A value was used that nobody wrote."""
+
+
+class PaddingRead(ExecutionError):
+    """The content of a padding lane reached a result."""
+
+
+class WriteConflict(ExecutionError):
+    """Two cores wrote the same element in one launch."""
+
+
+class ReadWriteRace(ExecutionError):
+    """One core read what another wrote in the same launch, with nothing that orders the two."""
+
+
+class RemoteReadRace(ReadWriteRace):
+    """A core read another core's scratchpad in the launch in which it was written."""
+
+
+class ScratchpadOverflow(ExecutionError):
+    """More bytes than a core's scratchpad holds."""
+
+
+class DistributedViewHole(ExecutionError):
+    """An access to a distributed view touched coordinates that no partition owns."""
+
+
+class GridExceedsMachine(ExecutionError):
+    """A kernel's grid has more tiles than the machine has cores."""
+
+
+class IllegalGrid(ExecutionError):
+    """A grid with no axes or with an extent that is not positive."""
+
+
+class Deadlock(ExecutionError):
+    """Nothing can go on: every core or unit waits for another."""
+
+
+class LoopStepNotPositive(ExecutionError):
+    """An ``scf.for`` whose step is zero or negative."""
+
+
+class DivisionByZero(ExecutionError):
+    """An integer division or remainder by zero."""
+
+
+class LimitExceeded(ExecutionError):
+    """A run went past ``max_steps`` or ``max_bytes``."""
+
+
+# ------------------------------------------------------------------------------------------------------------- planning
+
+
+class CannotPlan(KtirError):
+    """No legal plan within the rules: says which resource stands in the way."""
+
+
+class NotLowerable(KtirError):
+    """An operation has no lowering to the level below; names the operation and the reason."""
+
+
+# ----------------------------------------------------------------------------------------------------- dataflow program
+
+
+class DataflowError(KtirError):
+    """Base of what the verifier of dataflow programs finds."""
+
+
+class QueueMisuse(DataflowError):
+    """A queue or buffer without exactly one producer and its listed consumers, or between units with no path (V2)."""
+
+
+class QueueImbalance(DataflowError):
+    """Pushes and pops of a queue, or commits and acquires of a buffer, do not add up over the program (V3)."""
+
+
+class DataflowDeadlock(DataflowError, Deadlock):
+    """The program stops before its end with the depths it declares (V4)."""
+
+
+class CapacityExceeded(DataflowError):
+    """Buffers overlap or do not fit their memory; too many descriptor dimensions (V7)."""
+
+
+class DescriptorOutOfBounds(DataflowError):
+    """A descriptor reaches outside its buffer, or is not aligned as the machine asks (V8)."""
+
+
+# ------------------------------------------------------------------------------------------------------------- frontend
+
+
+class UnsupportedOperator(KtirError):
+    """The model uses an operator outside the imported set; names it with its shapes."""
+
+
+class UnsupportedInput(KtirError):
+    """A model or call that cannot be captured as asked: dynamic shapes, other element types, other arguments."""
+
+
+class PackageError(KtirError):
+    """A saved package is missing a part or was made by another version."""
