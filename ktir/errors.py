@@ -232,3 +232,22 @@ class UnsupportedInput(KtirError):
 
 class PackageError(KtirError):
     """A saved package is missing a part or was made by another version."""
+
+
+# ---------------------------------------------------------------------------------------------- files, cases, arguments
+
+
+class FileUnusable(KtirError):
+    """A file cannot be read or written, or an output would overwrite an input."""
+
+
+class CaseError(KtirError):
+    """The header of a conformance case is malformed or cannot be evaluated."""
+
+
+class UnexpectedResult(KtirError):
+    """A program ran and gave other values than its case expects."""
+
+
+class MissingDependency(KtirError):
+    """A part of the toolchain needs a package that is not installed; the remedy names it."""
