@@ -393,7 +393,9 @@ def _iota(shape: Value) -> Value:
 
 
 def _where(condition: Value, chosen: Value, otherwise: Value) -> Value:
-    return np.where(np.asarray(_numeric(condition)) != 0, _numeric(chosen), _numeric(otherwise))
+    return np.where(
+        np.asarray(_numeric(condition), np.bool_), np.asarray(_numeric(chosen)), np.asarray(_numeric(otherwise))
+    )
 
 
 def _reshape(array: Value, shape: Value) -> Value:
