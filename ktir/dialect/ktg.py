@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TypeVar, cast
 
 from xdsl.dialects import arith
@@ -53,6 +52,7 @@ from xdsl.traits import (
     RecursiveMemoryEffect,
 )
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.str_enum import StrEnum
 
 T = TypeVar("T")
 
@@ -283,15 +283,15 @@ class FoldOp(IRDLOperation):
     ``states = init()``; for each block in order ``states = step(block, states)``; ``results = finish(states)``.
     A block holds ``tile`` positions of the fold dimension of each operand with ``fold_dims[i] >= 0`` and all of an
     operand with ``fold_dims[i] == -1``. Where ``tile`` does not divide ``extent`` the last block is smaller and runs
-    the body of :meth:`step_over`. ``merge`` joins the states of two disjoint sets of blocks and makes the fold legal
-    to split between cores. Regions capture nothing but constants.
+    the body that :func:`ktir.dialect.ktg_blocks.step_over` gives. ``merge`` joins the states of two disjoint sets of
+    blocks and makes the fold legal to split between cores. Regions capture nothing but constants.
     """
 
     name = "ktg.fold"
 
     ins = var_operand_def(TensorType)
     res = var_result_def(TensorType)
-    fold_dims = prop_def(DenseArrayBase)
+    fold_dims = prop_def(DenseArrayBase.constr(i64))
     extent = prop_def(IntegerAttr)
     tile = prop_def(IntegerAttr)
 
@@ -329,7 +329,7 @@ class FoldOp(IRDLOperation):
     @property
     def folded(self) -> tuple[int, ...]:
         """Per operand the dimension that is folded, or -1."""
-        return tuple(cast("tuple[int, ...]", self.fold_dims.get_values()))
+        return self.fold_dims.get_values()
 
     @property
     def state_types(self) -> tuple[Attribute, ...]:
