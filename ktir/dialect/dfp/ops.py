@@ -9,7 +9,6 @@ offset. Every offset, stride and size counts bytes, every count counts elements.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IndexType, IntegerAttr, IntegerType, StringAttr, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -50,7 +49,7 @@ def _integer(value: int) -> IntegerAttr[IntegerType]:
 
 def values_of(attribute: IntegerList) -> tuple[int, ...]:
     """The integers that ``attribute`` holds."""
-    return cast("tuple[int, ...]", attribute.get_values())
+    return attribute.get_values()
 
 
 def _check_positive(op: Operation, **numbers: int) -> None:
@@ -380,7 +379,7 @@ class ReleaseOp(SlotOperation):
     name = "dfp.release"
 
 
-# ------------------------------------------------------------------------------------------------------- data movement
+# -------------------------------------------------------------------------------------------------------- data movement
 
 
 @irdl_op_definition
@@ -652,7 +651,7 @@ class ReceiveOp(UnitOperation):
         _check_box(self, self.counts, strides=self.strides)
 
 
-# ------------------------------------------------------------------------------------------------------------ vector unit
+# ---------------------------------------------------------------------------------------------------------- vector unit
 
 
 @irdl_op_definition
@@ -769,7 +768,7 @@ class SfuReduceOp(UnitOperation):
             raise VerifyException("dfp.sfu_reduce: without init, accumulator and element have one type")
 
 
-# ----------------------------------------------------------------------------------------------------------- matrix unit
+# ---------------------------------------------------------------------------------------------------------- matrix unit
 
 
 class PeOperation(UnitOperation):

@@ -1,0 +1,355 @@
+"""Reads machine description files: checks every key, demands source and confidence for every value, applies presets.
+
+A description is found by name in ``data/<name>.toml`` of the packages under ``ktir.backends``, or by path. *Presets*
+are named choices where public facts disagree; *overrides* are what a caller sets for an experiment
+(``load("spyre", scratchpad="64MiB", clock="1.1GHz")``) and are recorded as such in the provenance.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any, cast, get_args
+
+from ktir.errors import MachineFileError, UnknownMachine
+from ktir.machine.description import (
+    Clock,
+    Confidence,
+    ElementType,
+    Machine,
+    Memory,
+    Net,
+    Provenance,
+    Queue,
+    Scope,
+    Unit,
+)
+from ktir.machine.schema import (
+    CHECK,
+    CLOCK,
+    HOST,
+    LIMITS,
+    MEMORY,
+    NET,
+    QUEUE,
+    SCHEMA_VERSION,
+    SCOPE,
+    TOP_LEVEL,
+    UNIT,
+    Section,
+    ValueKind,
+)
+
+Table = dict[str, Any]
+
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(B|KiB|MiB|GiB|TiB|KB|MB|GB)?\s*")
+_UNIT_BYTES = {
+    None: 1,
+    "B": 1,
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+    "TiB": 2**40,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+}
+_SHORT_NAMES = {"cores": "scope.core.count", "corelets": "scope.corelet.count"}
+
+
+def parse_bytes(text: str | int) -> int:
+    """``"64MiB"``, ``"2 KiB"`` or a number, in bytes."""
+    if isinstance(text, int):
+        return text
+    match = _SIZE.fullmatch(text)
+    if match is None:
+        raise MachineFileError(f"{text!r} is no size", remedy="write a number of bytes or, say, 64MiB")
+    return round(float(match[1]) * _UNIT_BYTES[match[2]])
+
+
+def available() -> tuple[str, ...]:
+    """Names of the descriptions that come with the package."""
+    return tuple(sorted(_installed()))
+
+
+def load(name: str | Path, overrides: Mapping[str, object] | None = None, **settings: object) -> Machine:
+    """The machine called ``name``, or the one a file of that path describes.
+
+    ``settings`` are preset choices (``clock="1.1GHz"``), ``scratchpad`` (usable bytes of a core), ``cores``;
+    ``overrides`` are dotted keys of the file (``{"queue.lx_ld_sfu.depth": 8}``). Raises :class:`UnknownMachine` and
+    :class:`MachineFileError`.
+    """
+    text, origin = _read(name)
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise MachineFileError(f"{origin} is not TOML: {error}") from error
+    return _Builder(table, origin).build({**settings, **(overrides or {})})
+
+
+def loads(text: str, **settings: object) -> Machine:
+    """The machine that ``text`` describes."""
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise MachineFileError(f"the text is not TOML: {error}") from error
+    return _Builder(table, "text").build(settings)
+
+
+def _installed() -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for package in resources.files("ktir.backends").iterdir():
+        data = package.joinpath("data")
+        if package.is_dir() and data.is_dir():
+            found |= {file.name[:-5]: file for file in data.iterdir() if file.name.endswith(".toml")}
+    return found
+
+
+def _read(name: str | Path) -> tuple[str, str]:
+    path = Path(name)
+    if path.suffix == ".toml":
+        try:
+            return path.read_text(encoding="utf-8"), str(path)
+        except OSError as error:
+            raise UnknownMachine(f"cannot read {path}: {error.strerror}") from error
+    installed = _installed()
+    if str(name) not in installed:
+        raise UnknownMachine(f"no machine is called {name}", remedy=f"known: {', '.join(sorted(installed))}")
+    return installed[str(name)].read_text(encoding="utf-8"), str(name)
+
+
+class _Builder:
+    """Turns the table of a file into a :class:`Machine`; holds what has been read so far."""
+
+    def __init__(self, table: Table, origin: str) -> None:
+        self.table, self.origin = table, origin
+        self.provenance: dict[str, Provenance] = {}
+
+    def fail(self, message: str, remedy: str | None = None) -> MachineFileError:
+        return MachineFileError(f"{self.origin}: {message}", remedy=remedy)
+
+    def build(self, settings: Mapping[str, object]) -> Machine:
+        self._check_top()
+        presets, overrides = self._split_settings(settings)
+        self._apply_presets(presets)
+        self._apply_overrides(overrides)
+        read = self._sections
+        clock = self._section("clock.core", self._sub("clock")["core"], CLOCK)
+        machine = Machine(
+            name=cast("str", self.table["name"]),
+            description=cast("str", self.table.get("description", "")),
+            clock=Clock(float(clock["ghz"]), clock["ticks_per_cycle"]),
+            dtypes=self._dtypes(),
+            spaces=self._spaces(),
+            scopes={name: Scope(name, keys["parent"], keys["count"]) for name, keys in read("scope", SCOPE)},
+            memories={name: self._memory(name, keys) for name, keys in read("memory", MEMORY)},
+            units={name: self._unit(name, keys) for name, keys in read("unit", UNIT)},
+            queues={
+                name: Queue(name, keys["from"], keys["to"], keys["width"], keys["depth"], keys["latency"])
+                for name, keys in read("queue", QUEUE)
+            },
+            nets={name: Net(name=name, **keys) for name, keys in read("net", NET)},
+            presets=presets,
+            provenance=self.provenance,
+            host_gbs=float(self._section("host", self._sub("host"), HOST)["pcie_gbs"]),
+            program_bytes=self._section("limits", self._sub("limits"), LIMITS)["program_bytes"],
+        )
+        self._check_machine(machine)
+        return machine
+
+    # ----------------------------------------------------------------------------------------------- presets, overrides
+
+    def _check_top(self) -> None:
+        unknown = set(self.table) - TOP_LEVEL
+        if unknown:
+            raise self.fail(f"unknown sections {sorted(unknown)}")
+        if self.table.get("schema") != SCHEMA_VERSION:
+            raise self.fail(f"schema {self.table.get('schema')} is not {SCHEMA_VERSION}, the one this version reads")
+        for key in ("name", "sources", "clock", "dtype", "space", "scope", "memory", "unit", "host", "limits"):
+            if key not in self.table:
+                raise self.fail(f"section {key} is missing")
+
+    def _sub(self, name: str) -> Table:
+        section = self.table.get(name, {})
+        if not isinstance(section, dict):
+            raise self.fail(f"{name} is not a section")
+        return cast("Table", section)
+
+    def _split_settings(self, settings: Mapping[str, object]) -> tuple[dict[str, str], dict[str, object]]:
+        groups = self._sub("preset")
+        chosen = {group: str(keys.get("default")) for group, keys in groups.items()}
+        chosen |= {group: str(choice) for group, choice in settings.items() if group in groups}
+        rest = {key: value for key, value in settings.items() if key not in groups}
+        if "scratchpad" in rest:
+            local = self._sub("space")["ct_local"]
+            usable = parse_bytes(cast("str | int", rest.pop("scratchpad")))
+            size = self._sub("memory")[local]["size"]["v"]
+            rest |= {f"memory.{local}.usable": usable, f"memory.{local}.size": max(usable, parse_bytes(size))}
+        return chosen, {_SHORT_NAMES.get(key, key): value for key, value in rest.items()}
+
+    def _apply_presets(self, presets: Mapping[str, str]) -> None:
+        for group, choice in presets.items():
+            choices = self._sub("preset")[group].get("choices", {})
+            if choice not in choices:
+                raise self.fail(f"preset {group} has no choice {choice}", remedy=f"it has {', '.join(choices)}")
+            for dotted, value in choices[choice].items():
+                self._place(dotted, value)
+
+    def _apply_overrides(self, overrides: Mapping[str, object]) -> None:
+        for dotted, value in overrides.items():
+            self._place(dotted, {"v": value, "src": "override", "conf": "assumed"})
+
+    def _place(self, dotted: str, value: object) -> None:
+        *way, last = dotted.split(".")
+        section = self.table
+        for name in way:
+            if not isinstance(section.get(name), dict):
+                raise self.fail(f"there is no section for {dotted}")
+            section = cast("Table", section[name])
+        if last not in section:
+            raise self.fail(f"there is no value {dotted} to set")
+        section[last] = value
+
+    # --------------------------------------------------------------------------------------------------------- sections
+
+    def _sections(self, group: str, schema: Section) -> list[tuple[str, Table]]:
+        return [(name, self._section(f"{group}.{name}", keys, schema)) for name, keys in self._sub(group).items()]
+
+    def _section(self, path: str, keys: object, schema: Section) -> Table:
+        if not isinstance(keys, dict):
+            raise self.fail(f"{path} is not a section")
+        found: Table = {}
+        for key, raw in cast("Table", keys).items():
+            if key in schema.structure:
+                if not isinstance(raw, schema.structure[key]):
+                    raise self.fail(f"{path}.{key}: expected {schema.structure[key].__name__}, got {raw!r}")
+                found[key] = raw
+            elif key in schema.values:
+                found[key] = self._value(f"{path}.{key}", raw, schema.values[key])
+            elif not (path.startswith("unit.") and key == "issues"):
+                raise self.fail(f"unknown key {path}.{key}")
+        missing = (schema.structure.keys() | schema.values.keys()) - found.keys() - schema.optional
+        if missing:
+            raise self.fail(f"{path} lacks {sorted(missing)}")
+        return found
+
+    def _value(self, path: str, raw: object, kind: ValueKind) -> Any:
+        if not isinstance(raw, dict) or not {"v", "src", "conf"} <= cast("Table", raw).keys():
+            raise self.fail(f"{path} has no source and confidence", remedy="write { v = .., src = .., conf = .. }")
+        value = cast("Table", raw)
+        unknown = value.keys() - {"v", "src", "conf", "note"}
+        if unknown:
+            raise self.fail(f"unknown key {path}.{min(unknown)}")
+        self._record(path, value)
+        return self._number(path, value["v"], kind)
+
+    def _record(self, path: str, value: Table) -> None:
+        source, confidence = value.get("src"), value.get("conf")
+        sources = self._sub("sources")
+        if source != "override" and source not in sources:
+            raise self.fail(f"{path}: source {source!r} is not listed in [sources]")
+        if confidence not in get_args(Confidence):
+            raise self.fail(f"{path}: confidence {confidence!r} is none of {', '.join(get_args(Confidence))}")
+        title = str(sources.get(str(source), source))
+        self.provenance[path] = Provenance(title, cast("Confidence", confidence), str(value.get("note", "")))
+
+    def _number(self, path: str, value: object, kind: ValueKind) -> Any:
+        if kind == "bytes" and isinstance(value, str | int) and not isinstance(value, bool):
+            return parse_bytes(value)
+        if kind == "integer" and isinstance(value, int) and not isinstance(value, bool):
+            return self._not_negative(path, value)
+        if kind == "number" and isinstance(value, int | float) and not isinstance(value, bool):
+            return self._not_negative(path, value)
+        if kind == "table" and isinstance(value, dict):
+            entries = cast("Table", value)
+            return {name: self._number(f"{path}.{name}", entry, "number") for name, entry in entries.items()}
+        raise self.fail(f"{path}: expected {kind}, got {value!r}")
+
+    def _not_negative(self, path: str, value: float) -> float:
+        if value < 0:
+            raise self.fail(f"{path} is negative")
+        return value
+
+    def _defaulted(self, group: str) -> Table:
+        """A section whose entries share one source: its entries without the provenance keys."""
+        keys = self._sub(group)
+        self._record(group, keys)
+        return {name: entry for name, entry in keys.items() if name not in ("src", "conf", "note")}
+
+    def _dtypes(self) -> dict[str, ElementType]:
+        found: dict[str, ElementType] = {}
+        for name, entry in self._defaulted("dtype").items():
+            if (
+                not isinstance(entry, dict)
+                or not cast("Table", entry).keys() <= {"bits", "rate_as"}
+                or "bits" not in entry
+            ):
+                raise self.fail(f"dtype.{name}: expected bits and, optionally, rate_as")
+            keys = cast("Table", entry)
+            found[name] = ElementType(name, int(keys["bits"]), str(keys.get("rate_as", name)))
+        return found
+
+    def _spaces(self) -> dict[str, str]:
+        spaces = {name: str(memory) for name, memory in self._defaulted("space").items()}
+        if spaces.keys() != {"global", "ct_local"}:
+            raise self.fail("space: expected exactly global and ct_local")
+        return spaces
+
+    def _memory(self, name: str, keys: Table) -> Memory:
+        requests = sorted((int(count), float(time)) for count, time in keys.pop("request_ns", {}).items())
+        return Memory(name=name, usable=keys.pop("usable", keys["size"]), request_ns=tuple(requests), **keys)
+
+    def _unit(self, name: str, keys: Table) -> Unit:
+        issues = dict(self._sub("unit")[name].get("issues", {}))
+        if issues:
+            self._record(f"unit.{name}.issues", issues)
+        counts = {op: entry for op, entry in issues.items() if op not in ("src", "conf", "note")}
+        if not all(isinstance(count, int) and count >= 0 for count in counts.values()):
+            raise self.fail(f"unit.{name}.issues: expected whole numbers")
+        whole = {
+            row: {dtype: int(rate) for dtype, rate in keys.pop(row, {}).items()} for row in ("mac_per_cycle", "lanes")
+        }
+        return Unit(
+            name=name,
+            sources=tuple(keys.pop("from")),
+            targets=tuple(keys.pop("to")),
+            ops=tuple(keys.pop("ops")),
+            issues=counts,
+            **whole,
+            **keys,
+        )
+
+    # ------------------------------------------------------------------------------------------------------ consistency
+
+    def _check_machine(self, machine: Machine) -> None:
+        places = {*machine.memories, *machine.units, *machine.nets}
+        mentioned = {place for unit in machine.units.values() for place in (*unit.sources, *unit.targets)}
+        mentioned |= {end for queue in machine.queues.values() for end in (queue.source, queue.target)}
+        mentioned |= set(machine.spaces.values())
+        if not mentioned <= places:
+            raise self.fail(f"{sorted(mentioned - places)} are neither memory nor unit nor network")
+        scopes = {"device", *machine.scopes}
+        used = {thing.scope for thing in (*machine.memories.values(), *machine.units.values())}
+        if not used <= scopes:
+            raise self.fail(f"unknown scopes {sorted(used - scopes)}")
+        self._check_reachable(machine)
+        self._check_peaks(machine)
+
+    def _check_reachable(self, machine: Machine) -> None:
+        for unit in machine.units.values():
+            if unit.kind == "compute":
+                machine.path(machine.global_memory.name, unit.name)
+                machine.path(unit.name, machine.global_memory.name)
+
+    def _check_peaks(self, machine: Machine) -> None:
+        checks = self._section("check", self._sub("check"), CHECK).get("flop_per_cycle_core", {})
+        for row, expected in checks.items():
+            per_core = sum(
+                2 * unit.mac_per_cycle.get(row, 0) * machine.instances(unit.name) // machine.cores
+                for unit in machine.units.values()
+            )
+            if per_core != expected:
+                raise self.fail(f"the matrix units do {per_core} {row} operations per cycle and core, not {expected}")

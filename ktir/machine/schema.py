@@ -1,0 +1,130 @@
+"""The schema of machine description files: which sections exist, which keys they take, and of what kind each is.
+
+A key is *structure* (a name or a list of names: what the machine is made of) or a *value* (a number or a table of
+numbers: ``{ v = .., src = .., conf = .. }``). Structure has its provenance from the file as a whole; a value without
+one is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+ValueKind = Literal["integer", "number", "bytes", "table"]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Keys of one section: ``structure`` maps a name to its Python type, ``values`` to the kind of number."""
+
+    structure: Mapping[str, type]
+    values: Mapping[str, ValueKind]
+    optional: frozenset[str] = frozenset()
+
+
+CLOCK = Section({}, {"ghz": "number", "ticks_per_cycle": "integer"})
+
+SCOPE = Section({"parent": str}, {"count": "integer"})
+
+MEMORY = Section(
+    {"scope": str, "kind": str},
+    {
+        "size": "bytes",
+        "usable": "bytes",
+        "word": "bytes",
+        "align": "bytes",
+        "burst": "bytes",
+        "span_limit": "bytes",
+        "read_port": "integer",
+        "write_port": "integer",
+        "peak_gbs": "number",
+        "sustained_gbs": "number",
+        "turnaround_ns": "number",
+        "request_ns": "table",
+        "latency_ns": "number",
+        "servers": "integer",
+    },
+    optional=frozenset(
+        {
+            "usable",
+            "word",
+            "align",
+            "burst",
+            "span_limit",
+            "read_port",
+            "write_port",
+            "peak_gbs",
+            "sustained_gbs",
+            "turnaround_ns",
+            "request_ns",
+            "latency_ns",
+            "servers",
+        }
+    ),
+)
+
+UNIT = Section(
+    {"scope": str, "kind": str, "from": list, "to": list, "ops": list},
+    {
+        "bytes_per_cycle": "integer",
+        "outstanding": "integer",
+        "descriptor_dims": "integer",
+        "mac_per_cycle": "table",
+        "rows_per_pass": "integer",
+        "fill_cycles": "integer",
+        "load_bytes_per_cycle": "integer",
+        "lanes": "table",
+        "issue_scale": "integer",
+        "reduce_latency": "integer",
+    },
+    optional=frozenset(
+        {
+            "bytes_per_cycle",
+            "outstanding",
+            "descriptor_dims",
+            "mac_per_cycle",
+            "rows_per_pass",
+            "fill_cycles",
+            "load_bytes_per_cycle",
+            "lanes",
+            "issue_scale",
+            "reduce_latency",
+        }
+    ),
+)
+
+QUEUE = Section({"from": str, "to": str}, {"width": "bytes", "depth": "integer", "latency": "integer"})
+
+NET = Section(
+    {"kind": str, "nodes": str},
+    {"width": "bytes", "directions": "integer", "hop_cycles": "integer", "depth": "integer"},
+)
+
+HOST = Section({}, {"pcie_gbs": "number"})
+
+LIMITS = Section({}, {"program_bytes": "bytes"})
+
+CHECK = Section({}, {"flop_per_cycle_core": "table"}, optional=frozenset({"flop_per_cycle_core"}))
+
+TOP_LEVEL = frozenset(
+    {
+        "schema",
+        "name",
+        "description",
+        "sources",
+        "clock",
+        "check",
+        "dtype",
+        "space",
+        "scope",
+        "memory",
+        "unit",
+        "queue",
+        "net",
+        "host",
+        "limits",
+        "preset",
+    }
+)
+SCHEMA_VERSION = 1
