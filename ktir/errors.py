@@ -1,4 +1,4 @@
-"""Errors a user can meet. One class per fault: its name is a stable id that tests and tools rely on, its wording is not.
+"""Errors a user can meet. One class per fault: its name is the stable id that tests and tools rely on.
 
 The classes are grouped by the layer that raises them. All live here so that any layer can catch what a lower one raises
 without importing it.

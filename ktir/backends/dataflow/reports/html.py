@@ -1,7 +1,7 @@
 """The report as one HTML page that loads nothing: the tables are in the page, a short script draws the timeline.
 
-The timeline shows one row for each unit of each core. Very many stretches are thinned before they go into the page: those
-shorter than a pixel of a wide screen are joined with their neighbour of the same state, and the page says so.
+The timeline shows one row for each unit of each core. Very many stretches are thinned before they go into the page:
+those shorter than a pixel of a wide screen are joined with their neighbour of the same state, and the page says so.
 """
 
 from __future__ import annotations
@@ -90,10 +90,7 @@ def _kernels(report: Report) -> str:
                 (str(k.launch), k.launch),
                 (escape(k.name), k.name),
                 (str(k.cores), k.cores),
-                (
-                    f'<span class="bar" style="width:{80 * k.time_ns / most:.1f}px"></span>{format_time(k.time_ns)}',
-                    k.time_ns,
-                ),
+                (_bar(k.time_ns / most) + format_time(k.time_ns), k.time_ns),
                 (format_time(k.bound_ns), k.bound_ns),
                 (escape(k.bound_by), k.bound_by),
                 (f"{k.time_ns / k.bound_ns:.2f}" if k.bound_ns else "-", k.time_ns / k.bound_ns if k.bound_ns else 0.0),
@@ -105,6 +102,10 @@ def _kernels(report: Report) -> str:
         )
         for k in report.kernels
     )
+
+
+def _bar(share: float) -> str:
+    return f'<span class="bar" style="width:{80 * share:.1f}px"></span>'
 
 
 def _row(cells: Iterable[tuple[str, str | float]]) -> str:

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from ktir.errors import FileUnusable
 
@@ -132,7 +131,7 @@ class Report:
         return as_trace(self)
 
     def save(self, path: str | Path) -> Path:
-        """Writes ``.html``, ``.json`` or ``.txt`` by the ending of ``path``; ``.trace.json`` and ``trace.json`` are traces."""
+        """Writes ``.html``, ``.json`` or ``.txt`` by the ending of ``path``; ``trace.json`` is a trace."""
         from ktir.files import write_whole
 
         target = Path(path)
@@ -180,8 +179,3 @@ def format_bytes(count: int) -> str:
             return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
         value /= 1024
     raise AssertionError("unreachable: the last unit returns")
-
-
-def as_dict(report: Report) -> dict[str, Any]:
-    """The report as plain data."""
-    return {**dataclasses.asdict(report), "shares": {name: dict(share) for name, share in report.shares.items()}}

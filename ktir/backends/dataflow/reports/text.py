@@ -28,12 +28,13 @@ def renderable(report: Report) -> RenderableType:
 def _summary(report: Report) -> Table:
     table = Table(title=f"{report.title} on {report.machine}", show_header=False, title_justify="left", box=None)
     share = report.scratchpad_used / report.scratchpad_bytes if report.scratchpad_bytes else 0.0
+    capacity = format_bytes(report.scratchpad_bytes)
     rows = {
         "modelled time": format_time(report.total_ns),
         "bound": f"{format_time(report.bound_ns)} by {report.bound_by}",
         "device memory": f"{format_bytes(report.ddr_read)} read, {format_bytes(report.ddr_written)} written",
         "ring": format_bytes(report.ring),
-        "scratchpad, most per core": f"{format_bytes(report.scratchpad_used)} ({share:.0%} of {format_bytes(report.scratchpad_bytes)})",
+        "scratchpad, most per core": f"{format_bytes(report.scratchpad_used)} ({share:.0%} of {capacity})",
         **{name: f"{count}" for name, count in report.counts},
     }
     for name, value in rows.items():
