@@ -1,0 +1,93 @@
+"""Stock xDSL dialects as KTIR needs them: repaired in place, so that xDSL's own passes still know the classes.
+
+One file per dialect; each says what MLIR accepts or prints and the stock class does not. A repair is applied when its
+dialect is loaded, once per process, and only widens what is accepted or corrects what was wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.ir import Dialect
+
+
+def dialects() -> dict[str, Callable[[], Dialect]]:
+    """Name and loader of every stock dialect that KTIR uses."""
+    return {
+        "builtin": _builtin,
+        "func": _func,
+        "arith": _arith,
+        "math": _math,
+        "scf": _scf,
+        "linalg": _linalg,
+        "tensor": _tensor,
+        "memref": _memref,
+        "affine": _affine,
+        "cf": _cf,
+    }
+
+
+def repair_all() -> None:
+    """Loads and repairs every dialect, for code that builds IR before any text was read."""
+    for load in dialects().values():
+        load()
+
+
+def _builtin() -> Dialect:
+    from xdsl.dialects.builtin import Builtin
+
+    return Builtin
+
+
+def _func() -> Dialect:
+    from xdsl.dialects.func import Func
+
+    return Func
+
+
+def _arith() -> Dialect:
+    from ktir.dialect.overlay.arith import ARITH
+
+    return ARITH
+
+
+def _math() -> Dialect:
+    from xdsl.dialects.math import Math
+
+    return Math
+
+
+def _scf() -> Dialect:
+    from ktir.dialect.overlay.scf import SCF
+
+    return SCF
+
+
+def _linalg() -> Dialect:
+    from ktir.dialect.overlay.linalg import LINALG
+
+    return LINALG
+
+
+def _tensor() -> Dialect:
+    from xdsl.dialects.tensor import Tensor
+
+    return Tensor
+
+
+def _memref() -> Dialect:
+    from xdsl.dialects.memref import MemRef
+
+    return MemRef
+
+
+def _affine() -> Dialect:
+    from xdsl.dialects.affine import Affine
+
+    return Affine
+
+
+def _cf() -> Dialect:
+    from xdsl.dialects.cf import Cf
+
+    return Cf

@@ -1,0 +1,43 @@
+"""Where an operation stands in the text it came from.
+
+The parser stamps every operation that has no location of its own with file, line and column of its name. Named, fused
+and call-site locations are looked through for the first place in a file.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, FusedLoc, IntAttr, LocationAttr, NameLoc, StringAttr
+from xdsl.ir import Attribute, Operation
+
+from ktir.location import Location
+
+
+def location_of(operation: Operation) -> Location | None:
+    """File, line and column of ``operation``, or of the nearest operation around it that has them."""
+    around: Operation | None = operation
+    while around is not None:
+        if (place := place_of(around.location)) is not None:
+            return place
+        around = around.parent_op()
+    return None
+
+
+def place_of(location: Attribute) -> Location | None:
+    """The first place in a file that ``location`` holds."""
+    match location:
+        case FileLineColLoc():
+            return Location(location.filename.data, location.line.data, location.column.data)
+        case NameLoc():
+            return place_of(location.child_loc)
+        case CallSiteLoc():
+            return place_of(location.callee)
+        case FusedLoc():
+            places = (place_of(each) for each in location.locations)
+            return next((place for place in places if place is not None), None)
+        case _:
+            return None
+
+
+def location_attribute(place: Location) -> LocationAttr:
+    """``place`` as an attribute of the IR."""
+    return FileLineColLoc(StringAttr(place.file), IntAttr(place.line), IntAttr(place.column))

@@ -1,0 +1,255 @@
+"""Reads KTIR text: xDSL's parser with locations, MLIR's canonical affine forms, tolerated spellings and located errors.
+
+Whatever the text holds, the outcome is a verified module or a :class:`ParseError` or :class:`VerifyError` that says where.
+"""
+
+# xDSL's parser has no public hooks for operations, aliases, dense literals and locations.
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    ComplexType,
+    FileLineColLoc,
+    IndexType,
+    IntAttr,
+    IntegerType,
+    LocationAttr,
+    ModuleOp,
+    StringAttr,
+    UnknownLoc,
+)
+from xdsl.ir import Operation
+from xdsl.ir.affine import AffineMap, AffineSet
+from xdsl.parser import AttrParser
+from xdsl.parser import Parser as XdslParser
+from xdsl.utils.exceptions import ParseError as XdslParseError
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.lexer import Position
+from xdsl.utils.mlir_lexer import MLIRTokenKind
+
+from ktir.dialect.context import create_context
+from ktir.dialect.text.affine_reader import parse_map, parse_set
+from ktir.dialect.text.leniency import ToleratesSpellings
+from ktir.dialect.text.limits import MAX_NESTING, first_too_deep, recursion_room
+from ktir.dialect.verification import verify
+from ktir.errors import Diagnostic, KtirError, NestingTooDeep, ParseError
+from ktir.location import Location
+
+TOLERATED = "ToleratedSpelling"
+"""The code of every warning about a tolerated spelling."""
+
+REMEDIES = {
+    "M2": "write (%i) for a direct subscript, ind(%view[%i]) for an indirect one",
+    "M4": "write '-> !ktdp.access_tile<..>'",
+    "M12": "write !ktdp.tile_future<(T, ..), groups = #set>",
+    "M13": "leave ': T' out before '->'",
+    "M14": "write the set as groups = .. inside the tile_future type",
+    "Q5": "write the attribute",
+}
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A module and the warnings that reading it gave."""
+
+    module: ModuleOp
+    diagnostics: tuple[Diagnostic, ...]
+
+
+def parse_module(text: str, file: str = "-", *, strict: bool = False, context: Context | None = None) -> ModuleOp:
+    """The verified module that ``text`` holds; a text without a module is wrapped into one."""
+    return parse(text, file, strict=strict, context=context).module
+
+
+def parse(text: str, file: str = "-", *, strict: bool = False, context: Context | None = None) -> Parsed:
+    """As :func:`parse_module`, with the warnings. ``strict`` makes every one of them a :class:`ParseError`."""
+    parsed = parse_unverified(text, file, strict=strict, context=context)
+    verify(parsed.module)
+    return parsed
+
+
+def parse_unverified(text: str, file: str = "-", *, strict: bool = False, context: Context | None = None) -> Parsed:
+    """As :func:`parse`, but the module may break rules of its dialects."""
+    lines = Lines(text, file)
+    if (position := first_too_deep(text)) is not None:
+        raise NestingTooDeep(
+            f"brackets are nested deeper than {MAX_NESTING} levels",
+            location=lines.location(position),
+            remedy="split the text into functions or name parts of it by aliases",
+        )
+    parser: KtirParser | None = None
+    try:
+        with recursion_room():
+            parser = KtirParser(context or create_context(), text, lines, strict=strict)
+            module = parser.parse_module()
+        return Parsed(module, tuple(parser.diagnostics))
+    except KtirError:
+        raise
+    except XdslParseError as fault:
+        raise ParseError(fault.msg, location=lines.location(fault.span.start)) from None
+    except RecursionError:
+        raise NestingTooDeep("the text nests too deeply", location=lines.location(0)) from None
+    except Exception as fault:  # stock parsers trip over texts they should have reported
+        position = parser.pos if parser is not None else 0
+        message = str(fault).splitlines()[0] if str(fault) else type(fault).__name__
+        raise ParseError(message, location=lines.location(position)) from fault
+
+
+class Lines:
+    """Turns positions of a text into lines and columns."""
+
+    def __init__(self, text: str, file: str) -> None:
+        self.text, self.file = text, file
+        self.starts = [0, *(match.end() for match in re.finditer("\n", text))]
+
+    def location(self, position: int) -> Location:
+        line = bisect_right(self.starts, position) - 1
+        return Location(self.file, line + 1, position - self.starts[line] + 1)
+
+
+class KtirParser(XdslParser, ToleratesSpellings):
+    """xDSL's parser, repaired where KTIR needs it."""
+
+    def __init__(self, context: Context, text: str, lines: Lines, *, strict: bool) -> None:
+        super().__init__(context, text, lines.file)
+        self.lines, self.strict = lines, strict
+        self.file_name = StringAttr(lines.file)
+        self.diagnostics: list[Diagnostic] = []
+        self.resolved_ahead: set[str] = set()
+
+    # ------------------------------------------------------------------------------------------------ tolerated texts
+
+    def tolerate(self, rule: str, message: str, position: int) -> None:
+        place, remedy = self.lines.location(position), REMEDIES.get(rule)
+        if self.strict:
+            raise ParseError(f"{message} (rule {rule})", location=place, remedy=remedy)
+        self.diagnostics.append(Diagnostic(TOLERATED, "warning", f"{message} (rule {rule})", place, remedy))
+
+    # ------------------------------------------------------------------------------------------ operations, locations
+
+    def parse_operation(self) -> Operation:
+        results_span = self._current_token.span
+        bound_results = self._parse_op_result_list()
+        name_position = self.pos
+        op = self._parse_named_operation()
+        if isinstance(op.location, UnknownLoc):
+            op.location = self._place(name_position)
+        expected = sum(size for _, size in bound_results)
+        if expected and len(op.results) != expected:
+            self.raise_error(
+                f"operation defines {len(op.results)} results but was provided {expected} to bind", results_span
+            )
+        first = 0
+        for span, size in bound_results:
+            self._register_ssa_definition(span.text[1:], op.results[first : first + size], span)
+            first += size
+        return op
+
+    def _parse_named_operation(self) -> Operation:
+        span = self._current_token.span
+        custom = self._parse_optional_token(MLIRTokenKind.BARE_IDENT)
+        name = custom.text if custom else self.expect(self.parse_optional_str_literal, "operation name expected")
+        kind = self.ctx.get_optional_op(name, dialect_stack=self._parser_state.dialect_stack)
+        if kind is None:
+            self.raise_error(f"Operation {name} is not registered", span)
+        self._parser_state.dialect_stack.append(kind.dialect_name())
+        try:
+            if not custom:
+                return self._parse_generic_operation(kind)
+            op = kind.parse(self)
+        except VerifyException as fault:
+            self.raise_error(str(fault), span)
+        finally:
+            self._parser_state.dialect_stack.pop()
+        if (location := self.parse_optional_location()) is not None:
+            op.location = location
+        return op
+
+    def _place(self, position: Position) -> LocationAttr:
+        place = self.lines.location(position)
+        return FileLineColLoc(self.file_name, IntAttr(place.line), IntAttr(place.column))
+
+    # --------------------------------------------------------------------------------------------------------- aliases
+
+    def _parse_alias_def(self) -> None:
+        name = self._current_token.text
+        if name not in self.resolved_ahead:
+            super()._parse_alias_def()
+            return
+        self.resolved_ahead.discard(name)
+        self._consume_token()
+        self.parse_punctuation("=", " after attribute alias name")
+        self.parse_attribute()
+
+    def _parse_location(self) -> LocationAttr:
+        if self._current_token.kind is MLIRTokenKind.HASH_IDENT:
+            self._resolve_ahead(self._current_token.text)
+        if self._current_token.text == "fused":
+            return self._parse_fused_location()
+        return super()._parse_location()
+
+    def _parse_fused_location(self) -> LocationAttr:
+        """``fused<"metadata">[..]``; the metadata is kept."""
+        from xdsl.dialects.builtin import FusedLoc, NoneAttr
+
+        self._consume_token()
+        metadata: Any = NoneAttr()
+        if self.parse_optional_punctuation("<") is not None:
+            metadata = self.parse_attribute()
+            self.parse_punctuation(">")
+        places = self.parse_comma_separated_list(self.Delimiter.SQUARE, self._parse_location)
+        return FusedLoc(tuple(places), metadata)
+
+    def _resolve_ahead(self, alias: str) -> None:
+        """Reads the definition of a location alias that only follows later in the text."""
+        if alias in self.attribute_aliases:
+            return
+        definition = re.search(rf"^[ \t]*{re.escape(alias)}[ \t]*=[ \t]*(?=loc\b)", self.lines.text, re.MULTILINE)
+        if definition is None:
+            self.raise_error(f"undefined symbol alias '{alias}'")
+        here = self.pos
+        self.attribute_aliases[alias] = UnknownLoc()  # ends a cycle of aliases
+        self._resume_from(definition.end())
+        self.attribute_aliases[alias] = self.parse_attribute()
+        self.resolved_ahead.add(alias)
+        self._resume_from(here)
+
+    # -------------------------------------------------------------------------------------------------- attributes, types
+
+    def parse_affine_map(self) -> AffineMap:
+        return parse_map(self)
+
+    def parse_affine_set(self) -> AffineSet:
+        return parse_set(self)
+
+    def _parse_dialect_type_or_attribute_body(self, *arguments: Any, **named: Any) -> Any:
+        position = self.pos
+        try:
+            return super()._parse_dialect_type_or_attribute_body(*arguments, **named)
+        except VerifyException as fault:
+            self.raise_error(str(fault), position)
+
+    def _parse_tensor_literal_element(self) -> AttrParser._TensorLiteralElement:
+        element = super()._parse_tensor_literal_element()
+        is_bits = element.span.text.startswith(("0x", "-0x")) and type(element.value) is int
+        return BitPattern(element.is_negative, element.value, element.span) if is_bits else element
+
+
+class BitPattern(AttrParser._TensorLiteralElement):
+    """A hexadecimal number in a dense literal: for a float type it is the bits, not the value."""
+
+    def to_type(self, parser: AttrParser, type: AnyFloat | IntegerType | IndexType | ComplexType) -> Any:
+        if not isinstance(type, AnyFloat):
+            return super().to_type(parser, type)
+        bits = self.to_int(parser, allow_negative=False)
+        if bits >> type.bitwidth:
+            parser.raise_error(f"hexadecimal float constant out of range for {type}", self.span)
+        return type.unpack(bits.to_bytes(type.compile_time_size, "little"), 1)[0]

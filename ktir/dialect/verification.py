@@ -1,0 +1,83 @@
+"""Verifies IR and says where it is wrong.
+
+xDSL's own walk stops at a message without a place and does not look at the order of definitions and uses. This one visits
+every operation, innermost first, checks that each operand is defined before its use, and raises the first fault with the
+location of the operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.traits import NoTerminator
+from xdsl.utils.exceptions import VerifyException
+
+from ktir.dialect.locations import location_of
+from ktir.dialect.text.limits import recursion_room
+from ktir.errors import VerifyError
+
+
+def verify(root: Operation) -> None:
+    """Raises :class:`VerifyError` for the first operation in ``root``, itself included, that breaks a rule."""
+    with recursion_room():
+        for fault in faults(root):
+            raise fault
+
+
+def faults(root: Operation) -> Iterator[VerifyError]:
+    """Every fault in ``root``, at most one per operation."""
+    yield from _faults(root, set(root.operands))
+
+
+def _faults(op: Operation, visible: set[SSAValue]) -> Iterator[VerifyError]:
+    for number, operand in enumerate(op.operands):
+        if operand not in visible and not _is_in_graph(operand):
+            yield _fault(op, f"operand #{number} does not dominate this use")
+            break
+    for region in op.regions:
+        yield from _region_faults(op, region, visible)
+    try:
+        op.verify(verify_nested_ops=False)
+    except VerifyException as fault:
+        yield _fault(op, str(fault))
+    except Exception as fault:  # a stock verifier that trips over what it should have reported
+        yield _fault(op, f"does not verify: {fault or type(fault).__name__}")
+
+
+def _region_faults(op: Operation, region: Region, visible: set[SSAValue]) -> Iterator[VerifyError]:
+    blocks = list(region.blocks)
+    if len(blocks) == 1 and blocks[0].is_empty and not op.has_trait(NoTerminator, value_if_unregistered=True):
+        yield _fault(
+            op, f"Operation {op.name} contains empty block in single-block region that expects at least a terminator"
+        )
+    outer = visible if len(blocks) == 1 else visible | {value for block in blocks for value in _definitions(block)}
+    for block in blocks:
+        defined: list[SSAValue] = list(block.args)
+        inner = outer
+        added = [value for value in defined if value not in inner]
+        inner.update(added)
+        for nested in block.ops:
+            yield from _faults(nested, inner)
+            fresh = [result for result in nested.results if result not in inner]
+            inner.update(fresh)
+            added += fresh
+        inner.difference_update(added)
+
+
+def _definitions(block: Block) -> Iterator[SSAValue]:
+    yield from block.args
+    for op in block.ops:
+        yield from op.results
+
+
+def _is_in_graph(value: SSAValue) -> bool:
+    """Whether ``value`` is defined directly in a module, where order has no meaning."""
+    return isinstance(value.owner, Operation) and isinstance(value.owner.parent_op(), ModuleOp)
+
+
+def _fault(op: Operation, message: str) -> VerifyError:
+    first_line = message.splitlines()[0] if message else "does not verify"
+    prefix = "Operation does not verify: "
+    return VerifyError(f"'{op.name}' op {first_line.removeprefix(prefix)}", location=location_of(op))
