@@ -39,7 +39,10 @@ class Result:
 
 def run(name: str) -> Result:
     """Runs one step with its output on this terminal."""
-    print(f"\n=== {name}: {' '.join(Path(word).name if word.startswith('/') else word for word in STEPS[name])}", flush=True)
+    print(
+        f"\n=== {name}: {' '.join(Path(word).name if word.startswith('/') else word for word in STEPS[name])}",
+        flush=True,
+    )
     began = time.perf_counter()
     status = subprocess.run(STEPS[name], cwd=ROOT, env=os.environ | ENVIRONMENT, check=False).returncode
     return Result(name, status, time.perf_counter() - began)

@@ -227,7 +227,7 @@ class _Evaluation:
         value = self.values[name]
         if isinstance(value, list):
             raise self._error(f"input {name!r} is a list of numbers, not an array of an element type", statement)
-        if isinstance(value, np.ndarray) and str(_tree(statement.children[1]).data) != "call":
+        if isinstance(value, np.ndarray) and not _rounds(_tree(statement.children[1])):
             raise self._error(
                 f"input {name!r} has no element type", statement, remedy=f"write {name} = f16(...), or another type"
             )
@@ -311,6 +311,11 @@ def _trees(tree: lark.Tree[lark.Token]) -> list[lark.Tree[lark.Token]]:
 
 def _tree(node: object) -> lark.Tree[lark.Token]:
     return cast("lark.Tree[lark.Token]", node)
+
+
+def _rounds(expression: lark.Tree[lark.Token]) -> bool:
+    """Whether an expression is ``f16(..)`` or another element type."""
+    return str(expression.data) == "call" and str(expression.children[0]) in ELEMENT_TYPES
 
 
 def _given(nodes: Sequence[object | None]) -> list[object]:

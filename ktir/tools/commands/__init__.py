@@ -1,0 +1,1 @@
+"""The subcommands of ``ktir``, one a file."""
