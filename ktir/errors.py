@@ -157,6 +157,42 @@ class DistributedViewHole(ExecutionError):
     """An access to a distributed view touched coordinates that no partition owns."""
 
 
+class DistributedViewOverlap(ExecutionError):
+    """Two partitions of a distributed view own the same coordinates."""
+
+
+class IncompleteCoverage(ExecutionError):
+    """An output view of which some elements are never written."""
+
+
+class ScratchpadOverlap(ExecutionError):
+    """Two buffers of a scratchpad share bytes while both are in use."""
+
+
+class ElementTypeMismatch(ExecutionError):
+    """A load or store of another element type than the view has."""
+
+
+class AccessShapeMismatch(ExecutionError):
+    """An access tile whose type does not have the shape or the number of elements that its set and order give."""
+
+
+class ViewTypeMismatch(ExecutionError):
+    """A view whose memref type says another layout or memory space than the operation does."""
+
+
+class AccumulatesOntoEmpty(ExecutionError):
+    """A contraction accumulates onto ``tensor.empty``, which is taken for zero."""
+
+
+class SpanTooLarge(ExecutionError):
+    """A core reaches over more bytes of one tensor than it can address."""
+
+
+class LoopCountTooLarge(ExecutionError):
+    """A loop with more iterations than the loop counter of a unit holds."""
+
+
 class GridExceedsMachine(ExecutionError):
     """A kernel's grid has more tiles than the machine has cores."""
 

@@ -1,0 +1,46 @@
+"""How analyses say what they found: proven faults, doubts worth a warning, and questions left open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.ir import Operation
+
+from ktir.dialect.locations import location_of
+from ktir.errors import Diagnostic, KtirError, Severity
+
+UNKNOWN = "Unknown"
+"""The code of a question that could not be decided."""
+
+
+def proven(operation: Operation, error: type[KtirError], message: str, remedy: str | None = None) -> Diagnostic:
+    """A fault that every run which gets there meets; ``error`` is what the executor raises."""
+    return Diagnostic(error.__name__, "error", message, location_of(operation), remedy)
+
+
+def doubtful(operation: Operation, error: type[KtirError], message: str, remedy: str | None = None) -> Diagnostic:
+    """Something that is legal and seldom meant."""
+    return Diagnostic(error.__name__, "warning", message, location_of(operation), remedy)
+
+
+def unknown(operation: Operation, question: str) -> Diagnostic:
+    """A question that the text alone does not answer."""
+    return Diagnostic(UNKNOWN, "note", question, location_of(operation))
+
+
+def distinct(found: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """Each finding once, the graver first, then in order of the text."""
+    gravity: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
+    where = {d: (d.location.line, d.location.column) if d.location else (0, 0) for d in found}
+    return sorted(dict.fromkeys(found), key=lambda d: (gravity[d.severity], where[d]))
+
+
+def cores_text(cores: NDArray[np.int64]) -> str:
+    """``core 3`` or ``cores 3, 4, 5 and 29 others``"""
+    unique = np.unique(cores)
+    if len(unique) == 1:
+        return f"core {unique[0]}"
+    shown = ", ".join(str(c) for c in unique[:3])
+    return f"cores {shown}" + (f" and {len(unique) - 3} others" if len(unique) > 3 else "")

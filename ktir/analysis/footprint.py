@@ -1,0 +1,330 @@
+"""Which bytes an access touches, core by core: intervals that are exact where the arithmetic is.
+
+A *region* is memory in which addresses can be compared: global memory from one pointer on, or a core's scratchpad.
+Two different pointers lie in different regions. A *run* is a half-open interval of bytes ``[start, stop)`` of a
+region; ``core`` is who touches it. The runs of a footprint are exact, or (``exact`` false) hulls that hold what is
+touched and more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Literal, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ktir.analysis import ranges
+from ktir.analysis.accesses import Access, View
+from ktir.analysis.ranges import Frame, Integers, Symbol, Value
+
+RUN_LIMIT = 1 << 21
+"""Runs of one access up to which they are listed."""
+
+Region: TypeAlias = tuple[Literal["global", "ct_local"], Hashable]
+
+CORE_STRIDE = np.int64(1) << 44
+"""Bytes between the scratchpads of two cores in the one address space that the runs of ``ct_local`` use."""
+
+
+@dataclass(frozen=True, eq=False)
+class Footprint:
+    """The runs of one access in one region, at least one; ``certain`` tells whether each run is surely touched."""
+
+    access: Access
+    view: View
+    region: Region
+    core: Integers
+    start: Integers
+    stop: Integers
+    certain: NDArray[np.bool_]
+    exact: bool
+
+
+def region_of(view: View, address: Value) -> Region | None:
+    """The region a byte address is in, or None where it depends on what is not known and is no pointer."""
+    pointers = {s: c for s, c in address.terms.items() if s.pointer}
+    if len(pointers) > 1 or any(c.size == 0 or (c != c.flat[0]).any() for c in pointers.values()):
+        return None
+    if view.space == "ct_local":
+        return None if pointers else ("ct_local", None)
+    return ("global", next((pointer_key(s, int(c.flat[0])) for s, c in pointers.items()), None))
+
+
+def pointer_key(symbol: Symbol, factor: int) -> Hashable:
+    """Names a pointer counted in bytes: a buffer, or an argument that counts elements of so many bytes."""
+    if symbol.whole is not None and factor % symbol.divisor == 0:
+        return (symbol.whole, factor // symbol.divisor)
+    return (symbol, factor)
+
+
+def footprints(access: Access) -> list[Footprint] | None:
+    """Where an access goes, one footprint for each view it reaches; None where even the region is not known."""
+    views = access.tile.view
+    if isinstance(views, View):
+        made = of_view(access, views, None)
+        return None if made is None else [made] if len(made.start) else []
+    parts = [of_view(access, part, part.owned) if part.owned is not None else None for part in views.partitions]
+    if any(part is None for part in parts):
+        return None
+    return [part for part in cast("list[Footprint]", parts) if len(part.start)]
+
+
+def of_view(access: Access, view: View, owned: tuple[tuple[int, int], ...] | None) -> Footprint | None:
+    """The footprint in one view; coordinates of a partition are those it owns, counted from their corner."""
+    exact = exact_runs(access, view, owned)
+    return exact if exact is not None else hull(access, view, owned)
+
+
+def byte_value(view: View, coordinates: Sequence[Value], frame: Frame) -> Value:
+    """``(offset + sum of coordinate * stride) * element bytes`` at the points of ``frame``."""
+    total = view.offset.at(frame)
+    for coordinate, stride in zip(coordinates, view.strides, strict=True):
+        total = total + ranges.multiply(coordinate.at(frame), stride.at(frame))
+    return ranges.scale(total, np.asarray(view.element_bytes))
+
+
+def hull(access: Access, view: View, owned: tuple[tuple[int, int], ...] | None) -> Footprint | None:
+    """One run per point that holds all that is touched there."""
+    frame = access.frame
+    ends = [byte_value(view, corner, frame) for corner in corners(access, view, owned)]
+    region = region_of(view, ends[0])
+    if region is None or any(region_of(view, e) != region for e in ends):
+        return None
+    without = [Value(e.constant, {s: c for s, c in e.terms.items() if not s.pointer}, e.frame) for e in ends]
+    start = np.minimum.reduce([np.broadcast_to(e.lower(), frame.points) for e in without])
+    stop = np.maximum.reduce([np.broadcast_to(e.upper(), frame.points) for e in without]) + view.element_bytes
+    if not (np.isfinite(start).all() and np.isfinite(stop).all()):
+        return None
+    rows = np.stack([frame.core, start.astype(np.int64), stop.astype(np.int64)], 1)
+    unique, index = np.unique(rows, axis=0, return_index=True)
+    certain = frame.certain[index]
+    return placed(access, view, region, unique[:, 0], unique[:, 1], unique[:, 2], certain, exact=False)
+
+
+def corners(access: Access, view: View, owned: tuple[tuple[int, int], ...] | None) -> Iterator[tuple[Value, ...]]:
+    """The coordinates at which a box has its least and its greatest address, whatever the signs of the strides."""
+    if owned is None:
+        pairs = list(zip(access.tile.lower, access.tile.upper, strict=True))
+    else:
+        pairs = [(ranges.constant(0), ranges.constant(stop - start - 1)) for start, stop in owned]
+    negative = [bool((stride.lower() < 0).any()) for stride in view.strides]
+    yield tuple(high if n else low for (low, high), n in zip(pairs, negative, strict=True))
+    yield tuple(low if n else high for (low, high), n in zip(pairs, negative, strict=True))
+
+
+def exact_runs(access: Access, view: View, owned: tuple[tuple[int, int], ...] | None) -> Footprint | None:
+    """The runs of an access whose coordinates and strides are known at every point."""
+    tile, frame = access.tile, access.frame
+    strides = [s.literal for s in view.strides]
+    if not tile.exact or None in strides or not all(v.known for v in (*tile.lower, *tile.upper)):
+        return None
+    offset = view.offset.at(frame)
+    base = byte_value(view, (), frame) if not view.strides else scaled(offset, view)
+    region = region_of(view, base)
+    if region is None or any(not s.pointer for s in base.terms):
+        return None
+    boxes = coordinate_boxes(access, owned)
+    if boxes is None:
+        return None
+    addresses = np.broadcast_to(base.constant, frame.points)
+    return listed_runs(access, view, region, addresses, boxes, cast("list[int]", strides))
+
+
+def scaled(offset: Value, view: View) -> Value:
+    return ranges.scale(offset, np.asarray(view.element_bytes))
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """One box of coordinates per row: the point it belongs to, its corner, its extents."""
+
+    point: Integers
+    corner: Integers
+    extent: Integers
+
+
+def coordinate_boxes(access: Access, owned: tuple[tuple[int, int], ...] | None) -> Boxes | None:
+    """The boxes an access touches; inside ``owned`` and counted from its corner where that is given."""
+    tile, frame = access.tile, access.frame
+    rank = len(tile.lower)
+    point = np.arange(frame.points)
+    lower, upper = (
+        np.stack([np.broadcast_to(v.at(frame).constant, frame.points) for v in ends], 1)
+        if rank
+        else np.zeros((frame.points, 0), np.int64)
+        for ends in (tile.lower, tile.upper)
+    )
+    if tile.steps is not None:
+        if len(point) * len(tile.steps) > RUN_LIMIT:
+            return None
+        base = lower - tile.steps.min(0) if len(tile.steps) else lower
+        lower = (base[:, None, :] + tile.steps[None, :, :]).reshape(-1, rank)
+        upper, point = lower, np.repeat(point, len(tile.steps))
+    if owned is not None:
+        start, stop = (np.array(ends, np.int64) for ends in zip(*owned, strict=True))
+        lower, upper = np.maximum(lower, start) - start, np.minimum(upper, stop - 1) - start
+    extent = upper - lower + 1
+    filled = (extent > 0).all(1)
+    return Boxes(point[filled], lower[filled], extent[filled])
+
+
+def listed_runs(
+    access: Access, view: View, region: Region, addresses: Integers, boxes: Boxes, strides: Sequence[int]
+) -> Footprint | None:
+    """The runs of boxes, all boxes of one shape at a time."""
+    size = view.element_bytes
+    starts = addresses[boxes.point] + boxes.corner @ np.array(strides, np.int64).reshape(-1) * size
+    cores, certain = access.frame.core[boxes.point], access.frame.certain[boxes.point]
+    rows = np.column_stack([cores, starts, boxes.extent])
+    order = np.lexsort((~certain, *rows.T[::-1]))
+    rows, certain = rows[order], certain[order]
+    first = np.ones(len(rows), np.bool_)
+    first[1:] = (rows[1:] != rows[:-1]).any(1)
+    rows, certain = rows[first], certain[first]
+    parts: list[tuple[tuple[Integers, Integers, Integers], NDArray[np.bool_]]] = []
+    total = 0
+    for extent in np.unique(rows[:, 2:], axis=0):
+        chosen = (rows[:, 2:] == extent).all(1)
+        offsets, length = runs_of_box([int(e) for e in extent], strides)
+        total += int(chosen.sum()) * len(offsets)
+        if total > RUN_LIMIT:
+            return None
+        start = (rows[chosen, 1][:, None] + offsets[None, :] * size).reshape(-1)
+        repeated = np.repeat(rows[chosen, 0], len(offsets))
+        parts.append(((repeated, start, start + length * size), np.repeat(certain[chosen], len(offsets))))
+    if not parts:
+        none = np.zeros(0, np.int64)
+        return placed(access, view, region, none, none, none, np.zeros(0, np.bool_), exact=True)
+    core, start, stop = (np.concatenate([run[k] for run, _ in parts]) for k in range(3))
+    return placed(access, view, region, core, start, stop, np.concatenate([sure for _, sure in parts]), exact=True)
+
+
+def runs_of_box(extent: Sequence[int], strides: Sequence[int]) -> tuple[Integers, int]:
+    """Offsets of the contiguous runs of a box from its corner, and their common length, in elements."""
+    dims = sorted(((abs(s), s, e) for s, e in zip(strides, extent, strict=True) if e > 1), key=lambda d: d[0])
+    length, corner = 1, 0
+    outer: list[tuple[int, int]] = []
+    for distance, stride, count in dims:
+        if distance == length and not outer:
+            corner += min(0, stride * (count - 1))
+            length *= count
+        elif stride:
+            outer.append((stride, count))
+    offsets = np.full(1, corner, np.int64)
+    for stride, count in outer:
+        offsets = (offsets[:, None] + np.arange(count, dtype=np.int64)[None, :] * stride).reshape(-1)
+    return offsets, length
+
+
+def placed(
+    access: Access,
+    view: View,
+    region: Region,
+    core: Integers,
+    start: Integers,
+    stop: Integers,
+    certain: NDArray[np.bool_],
+    *,
+    exact: bool,
+) -> Footprint:
+    """A footprint; scratchpads of different cores are put ``CORE_STRIDE`` apart."""
+    if view.space == "ct_local":
+        owner = core if view.owner is None else np.full_like(core, view.owner)
+        start, stop = start + owner * CORE_STRIDE, stop + owner * CORE_STRIDE
+    return Footprint(access, view, region, core, start, stop, certain, exact)
+
+
+# ------------------------------------------------------------------------------------------------- algebra of intervals
+
+
+def union(start: Integers, stop: Integers) -> tuple[Integers, Integers]:
+    """The fewest disjoint intervals, in order, that hold the same bytes."""
+    if not len(start):
+        return start, stop
+    order = np.argsort(start, kind="stable")
+    start, stop = start[order], np.maximum.accumulate(stop[order])
+    opens = np.ones(len(start), np.bool_)
+    opens[1:] = start[1:] > stop[:-1]
+    last = np.append(np.flatnonzero(opens)[1:] - 1, len(start) - 1)
+    return start[opens], stop[last]
+
+
+def uncovered(start: Integers, stop: Integers, by_start: Integers, by_stop: Integers) -> tuple[int, int] | None:
+    """The first interval that the intervals ``by`` do not hold completely, or None."""
+    by_start, by_stop = union(by_start, by_stop)
+    if not len(start):
+        return None
+    if not len(by_start):
+        return int(start[0]), int(stop[0])
+    where = np.searchsorted(by_start, start, side="right") - 1
+    held = (where >= 0) & (by_stop[np.maximum(where, 0)] >= stop)
+    return None if held.all() else (int(start[np.argmin(held)]), int(stop[np.argmin(held)]))
+
+
+def overlap(start: Integers, stop: Integers, by_start: Integers, by_stop: Integers) -> int | None:
+    """The index of an interval that shares a byte with one of the intervals ``by``, or None."""
+    by_start, by_stop = union(by_start, by_stop)
+    if not len(start) or not len(by_start):
+        return None
+    where = np.searchsorted(by_start, stop, side="left") - 1
+    hit = (where >= 0) & (by_stop[np.maximum(where, 0)] > start)
+    return int(np.argmax(hit)) if hit.any() else None
+
+
+def clash(core: Integers, start: Integers, stop: Integers) -> tuple[int, int] | None:
+    """Two intervals (their indices) of different cores that share a byte, or None."""
+    if len(start) < 2:
+        return None
+    order = np.lexsort((start, core))
+    begins = np.ones(len(order), np.bool_)
+    sorted_core, sorted_start, sorted_stop = core[order], start[order], stop[order]
+    begins[1:] = sorted_core[1:] != sorted_core[:-1]
+    shift = np.cumsum(begins) * (int(stop.max()) - int(start.min()) + 1)
+    reach = np.maximum.accumulate(sorted_stop + shift) - shift
+    opens = begins.copy()
+    opens[1:] |= sorted_start[1:] > reach[:-1]
+    first = np.flatnonzero(opens)
+    last = np.append(first[1:] - 1, len(order) - 1)
+    merged = np.column_stack([sorted_start[first], reach[last]])
+    by_start = np.argsort(merged[:, 0], kind="stable")
+    reach_all = np.maximum.accumulate(merged[by_start, 1])
+    bad = np.flatnonzero(merged[by_start[1:], 0] < reach_all[:-1])
+    if not len(bad):
+        return None
+    later = by_start[bad[0] + 1]
+    earlier = by_start[: bad[0] + 1][np.argmax(merged[by_start[: bad[0] + 1], 1])]
+    return one_pair(order, first, last, sorted_start, sorted_stop, int(earlier), int(later))
+
+
+def one_pair(
+    order: Integers, first: Integers, last: Integers, start: Integers, stop: Integers, a: int, b: int
+) -> tuple[int, int] | None:
+    """Of two merged intervals that overlap, two of their parts that do."""
+    parts = [slice(int(first[k]), int(last[k]) + 1) for k in (a, b)]
+    low = max(int(start[parts[0]].min()), int(start[parts[1]].min()))
+    high = min(int(stop[parts[0]].max()), int(stop[parts[1]].max()))
+    found: list[int] = []
+    for part in parts:
+        inside = np.flatnonzero((start[part] < high) & (stop[part] > low))
+        found.append(int(order[part.start + inside[0]]))
+    return found[0], found[1]
+
+
+def touched_bytes(footprints_: Sequence[Footprint]) -> int:
+    """How many different bytes footprints touch."""
+    start, stop = union(*(np.concatenate([getattr(f, k) for f in footprints_]) for k in ("start", "stop")))
+    return int((stop - start).sum())
+
+
+def extent_of(view: View) -> int | None:
+    """Elements from the first to behind the last of a view, where its sizes and strides are constant."""
+    sizes, strides = ([v.literal for v in values] for values in (view.sizes, view.strides))
+    if None in sizes or None in strides:
+        return None
+    whole = cast("list[int]", sizes), cast("list[int]", strides)
+    if prod(whole[0]) == 0:
+        return 0
+    return 1 + sum((size - 1) * abs(stride) for size, stride in zip(*whole, strict=True))
