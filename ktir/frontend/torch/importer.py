@@ -1,0 +1,221 @@
+"""The importer: an exported graph of the curated operators becomes a level-G function.
+
+User inputs and parameters become arguments of ``@main`` when they are first used; constants that are used become
+scalars in bodies where all their elements are equal, small ``dense`` constants, or arguments like parameters. Views of
+inputs and constants that the model returns are no results of the function: see :mod:`ktir.frontend.torch.captured`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import torch
+from torch.fx import Graph, Node
+from xdsl.dialects import func
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    Attribute,
+    DictionaryAttr,
+    FunctionType,
+    ModuleOp,
+    StringAttr,
+    TensorType,
+    UnitAttr,
+)
+from xdsl.ir import Block, Region, SSAValue
+
+from ktir.errors import UnsupportedOperator
+from ktir.frontend.torch.builder import GraphBuilder, Operand
+from ktir.frontend.torch.calls import Call, described
+from ktir.frontend.torch.constants import Constants, fold, splat
+from ktir.frontend.torch.elements import Element, element, is_float
+from ktir.frontend.torch.scalars import Number
+from ktir.frontend.torch.sources import location_attribute, source_of
+
+Imported = SSAValue | tuple[SSAValue | None, ...]
+"""What a call gives: a tensor, or one for each of its results (None for one that is not made)."""
+
+Handler = Callable[["Importer", Call], Imported]
+
+LARGEST_DENSE = 64
+"""Constants of more elements become arguments, so that the text of a module stays readable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument of the function: its name, the tensor behind it or None for a user input."""
+
+    name: str
+    tensor: torch.Tensor | None
+
+
+@dataclass
+class Importer:
+    """Builds ``@main`` from ``graph``; ``sources`` says what each placeholder stands for.
+
+    A placeholder in ``sources`` becomes an argument when used; one in ``constants`` has that value.
+    """
+
+    table: Mapping[str, Handler]
+    sources: Mapping[Node, Argument]
+    constants: Constants
+    operators: Counter[str] = field(default_factory=lambda: Counter[str]())
+    arguments: list[Argument] = field(default_factory=lambda: list[Argument]())
+    values: dict[Node, Imported] = field(default_factory=lambda: dict[Node, Imported]())
+
+    def __post_init__(self) -> None:
+        self.block = Block()
+        self.build = GraphBuilder(self.block)
+        self._entry: dict[str, SSAValue] = {}
+        self._materialised: dict[Node, SSAValue] = {}
+
+    # ------------------------------------------------------------------------------------------------- walking the graph
+
+    def run(self, graph: Graph, wanted: Iterable[Node]) -> None:
+        """Import the nodes that ``wanted`` needs, in order of the graph."""
+        for node in graph.nodes:
+            if node not in self.constants and (value := fold(node, self.constants)) is not NotImplemented:
+                self.constants[node] = value
+        needed = self._needed(wanted)
+        for node in graph.nodes:
+            if node in needed and node.op == "call_function":
+                self._import(node)
+
+    def _needed(self, wanted: Iterable[Node]) -> set[Node]:
+        pending, needed = list(wanted), set[Node]()
+        while pending:
+            node = pending.pop()
+            if node not in needed and node not in self.constants:
+                needed.add(node)
+                pending.extend(node.all_input_nodes)
+        return needed
+
+    def _import(self, node: Node) -> None:
+        self.build.location = location_attribute(source_of(node))
+        if node.target is operator.getitem:
+            return
+        call = _call(node)
+        handler = self.table.get(call.name)
+        if handler is None:
+            raise call.refuse(
+                "this operator is not imported",
+                remedy="rewrite this line of the model with operators of the imported set, or run it outside the model",
+            )
+        for tensor in call.tensors():
+            meta = described(tensor)
+            if meta is not None and tensor not in self.constants:
+                element(meta.dtype, call.location)
+        self.operators[call.name] += 1
+        self.values[node] = handler(self, call)
+
+    # ------------------------------------------------------------------------------------------------ operands of handlers
+
+    def tensor(self, argument: object) -> SSAValue:
+        """The tensor that an argument of a call stands for; constants are put into the function."""
+        node = cast("Node", argument)
+        if node in self.constants:
+            return self._constant(node)
+        if node in self.sources:
+            return self._argument(self.sources[node], cast("torch.Tensor", described(node)))
+        if node.target is operator.getitem:
+            whole, index = cast("tuple[Node, int]", node.args)
+            part = cast("tuple[SSAValue | None, ...]", self.values[whole])[index]
+            if part is None:
+                raise _call(whole).refuse(f"result {index} of this operator is not imported")
+            return part
+        return cast("SSAValue", self.values[node])
+
+    def number(self, argument: object) -> Number | None:
+        """The number that an argument is, or that all elements of a constant tensor are; None if it is neither."""
+        return splat(self.constants.get(argument) if isinstance(argument, Node) else argument)
+
+    def constant(self, argument: object) -> Any:
+        """The value of a constant argument, None if it is computed from inputs."""
+        return self.constants.get(argument) if isinstance(argument, Node) else argument
+
+    def unexpanded(self, argument: object) -> SSAValue:
+        """The tensor that an argument stands for, without expansions that broadcasting does anyway."""
+        node = cast("Node", argument)
+        while node not in self.constants and str(node.target) in ("aten.expand.default", "aten.alias.default"):
+            node = cast("Node", node.args[0])
+        return self.tensor(node)
+
+    def operand(self, argument: object, rank: int) -> Operand:
+        return Operand.aligned(self.unexpanded(argument), rank)
+
+    # -------------------------------------------------------------------------------------------------- function arguments
+
+    def _argument(self, source: Argument, meta: torch.Tensor) -> SSAValue:
+        if source.name not in self._entry:
+            kind = TensorType(element(meta.dtype), tuple(meta.shape))
+            self._entry[source.name] = self.block.insert_arg(kind, len(self.block.args))
+            self.arguments.append(source)
+        return self._entry[source.name]
+
+    def _constant(self, node: Node) -> SSAValue:
+        if node not in self._materialised:
+            self._materialised[node] = self._materialise(node, self.constants[node])
+        return self._materialised[node]
+
+    def _materialise(self, node: Node, value: Any) -> SSAValue:
+        held = value if isinstance(value, torch.Tensor) else torch.tensor(value)
+        kind, shape = element(held.dtype, source_of(node)), tuple(held.shape)
+        same = splat(held)
+        if same is not None:
+            return self.build.filled(shape, kind, same)
+        if held.numel() <= LARGEST_DENSE:
+            return self.build.dense(shape, kind, _numbers(held, kind))
+        return self.array(held, self.sources[node].name if node in self.sources else f"constant.{node.name}")
+
+    def array(self, held: torch.Tensor, name: str) -> SSAValue:
+        """A constant tensor as an argument of the function."""
+        return self._argument(Argument(name, held.detach().contiguous()), held)
+
+    # ------------------------------------------------------------------------------------------------------------ function
+
+    def finish(self, results: Sequence[SSAValue], names: Sequence[str]) -> ModuleOp:
+        """The module with ``@main``: user inputs first, then parameters and constants."""
+        self.arguments, block = self._ordered()
+        self.block.add_op(func.ReturnOp(*results))
+        signature = FunctionType.from_lists(list(block.arg_types), [result.type for result in results])
+        function = func.FuncOp("main", signature, Region(block))
+        function.arg_attrs = ArrayAttr([_argument_attributes(argument) for argument in self.arguments])
+        if results:
+            function.res_attrs = ArrayAttr([DictionaryAttr({"ktg.name": StringAttr(name)}) for name in names])
+        return ModuleOp([function])
+
+    def _ordered(self) -> tuple[list[Argument], Block]:
+        """Arguments and the block, its arguments in the order of the function."""
+        order = sorted(range(len(self.arguments)), key=lambda i: self.arguments[i].tensor is not None)
+        old = list(self.block.args)
+        for i in order:
+            old[i].replace_all_uses_with(self.block.insert_arg(old[i].type, len(self.block.args)))
+        for argument in old:
+            self.block.erase_arg(argument)
+        return [self.arguments[i] for i in order], self.block
+
+
+def _call(node: Node) -> Call:
+    if not hasattr(node.target, "_schema"):
+        raise UnsupportedOperator(
+            f"{node.target} is not an operator of PyTorch's tensor library",
+            location=source_of(node),
+            remedy="move it out of the compiled model",
+        )
+    return Call.of(node)
+
+
+def _numbers(held: torch.Tensor, kind: Element) -> list[Number]:
+    flat = held.reshape(-1)
+    return cast("list[Number]", (flat.double() if is_float(kind) else flat.to(torch.int64)).tolist())
+
+
+def _argument_attributes(argument: Argument) -> DictionaryAttr:
+    attributes: dict[str, Attribute] = {"ktg.name": StringAttr(argument.name)}
+    if argument.tensor is not None:
+        attributes["ktg.parameter"] = UnitAttr()
+    return DictionaryAttr(attributes)
