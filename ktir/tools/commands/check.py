@@ -15,9 +15,7 @@ EXAMPLES = """  ktir check softmax.ktir
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", type=Path, help="a KTIR text")
-    parser.add_argument(
-        "--machine", metavar="NAME", help="also check against this machine's sizes (name or .toml file)"
-    )
+    parser.add_argument("--machine", metavar="NAME", help="also check against this machine (name or .toml file)")
     parser.add_argument("--strict", action="store_true", help="refuse text that breaks a rule of the specification")
 
 

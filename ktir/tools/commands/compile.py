@@ -21,14 +21,14 @@ HELP = "compile a PyTorch model to KTIR and save it as a package"
 EXAMPLES = """  ktir compile examples/models.py:swiglu --output swiglu.ktirpkg
   ktir compile my_package.models:build --emit ktir
   ktir compile examples/models.py:swiglu --emit dfp --machine spyre"""
-LEVELS = ("graph", "ktir", "dfp")
+LEVELS = {"graph": "graph", "ktir": "module", "dfp": "dataflow"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("callable", metavar="MODULE:CALLABLE", help="returns (model, args) or (model, args, kwargs)")
     parser.add_argument("--machine", metavar="NAME", default="spyre", help="machine to plan for; default: spyre")
     parser.add_argument("--output", "-o", metavar="FILE", type=Path, help="write the package (.ktirpkg)")
-    parser.add_argument("--emit", choices=LEVELS, help="print the IR of this level instead of the plan")
+    parser.add_argument("--emit", choices=tuple(LEVELS), help="print the IR of this level instead of the plan")
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
@@ -41,11 +41,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     if arguments.output is not None:
         program.save(arguments.output)
     if arguments.emit:
-        text = str(
-            {"graph": lambda: program.graph, "ktir": lambda: program.module, "dfp": lambda: program.dataflow}[
-                arguments.emit
-            ]()
-        )
+        text = str(getattr(program, LEVELS[arguments.emit]))
         console.result({"ok": True, "level": arguments.emit, "text": text}, text)
         return OK
     console.result(

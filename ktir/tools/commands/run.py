@@ -1,6 +1,7 @@
 """``ktir run``: execute a KTIR file on the CPU, and optionally model its time.
 
-A file that is a conformance case brings its own arguments and expected results: they are used when no ``--arg`` is given.
+A file that is a conformance case brings its own arguments and expected results: they are used when there is no
+``--arg``.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--out", metavar="NAME=FILE.npy", action="append", default=[], type=name_and_value, help="write an output array"
     )
     parser.add_argument(
-        "--machine", metavar="NAME", help="run on this machine's sizes; default: no limits, or the case's"
+        "--machine", metavar="NAME", help="run within this machine's sizes; default: the case's, or no limits"
     )
     parser.add_argument("--no-checks", action="store_true", help="do not track uninitialised data, padding and races")
     parser.add_argument("--time", action="store_true", help="model the time on the machine (default machine: spyre)")

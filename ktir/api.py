@@ -1,0 +1,157 @@
+"""The public functions: parse, check, run, compile, load, machine.
+
+``import ktir`` gives them all. Programs are given as a path, a text, or what another of these functions returned.
+Arrays may be numpy, ml_dtypes or torch; results are of the kind that was passed in, and inputs are never changed. Every
+failure is a :class:`ktir.KtirError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from ktir.arrays import is_array, like, to_numpy
+from ktir.errors import ArgumentError, Diagnostic
+from ktir.module import Module, Source, read_source
+
+if TYPE_CHECKING:
+    from ktir.backends.dataflow.reports.report import Report
+    from ktir.backends.dataflow.timed import Timing
+    from ktir.machine.description import Machine
+    from ktir.program import Options, Program
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What a run left behind.
+
+    ``outputs`` are the arrays that were stored to, by argument name; ``results`` what the function returned; ``timing``
+    and ``report`` the modelled time, when it was asked for; ``diagnostics`` warnings; ``operations`` and ``launches``
+    how much was executed.
+    """
+
+    outputs: Mapping[str, Any]
+    results: Sequence[Any] = ()
+    timing: Timing | None = None
+    report: Report | None = None
+    diagnostics: Sequence[Diagnostic] = ()
+    operations: int = 0
+    launches: int = 0
+
+
+def parse(source: Source, *, strict: bool = False) -> Module:
+    """Reads a program from a path or a text and verifies it.
+
+    What people's tools write is accepted although a rule forbids it; ``strict`` refuses it. Raises
+    :class:`ktir.errors.ParseError`, :class:`ktir.errors.VerifyError` or :class:`ktir.errors.FileUnusable`.
+    """
+    if isinstance(source, Module):
+        return source
+    if isinstance(source, ModuleOp):
+        return Module(source)
+    from ktir.dialect.text.parser import parse_module
+
+    text, file = read_source(source)
+    return Module(parse_module(text, file, strict=strict), text, file)
+
+
+def machine(name: str | Path | Machine, **values: object) -> Machine:
+    """A machine description by name or file, with single values replaced: ``machine("spyre", scratchpad="64MiB")``."""
+    return _load_machine(name, values)
+
+
+def check(module: Source, machine: str | Path | Machine | None = None) -> list[Diagnostic]:
+    """What can be said about a program without running it: ownership, bounds, overlaps, padding, races.
+
+    ``machine`` adds what depends on one: capacities and core counts.
+    """
+    from ktir.analysis.check import check_module
+
+    return list(check_module(parse(module).op, _described(machine)))
+
+
+def run(
+    module: Source,
+    function: str | None = None,
+    arguments: Mapping[str, Any] | None = None,
+    *,
+    machine: str | Path | Machine | None = None,
+    checks: bool = True,
+    timing: bool = False,
+) -> RunResult:
+    """Executes a function on the CPU, all cores of its grid together.
+
+    ``function`` is ``main`` or the only kernel unless named. Arrays in ``arguments`` get 128-byte aligned places in
+    global memory, scalars are passed on. Without a ``machine`` the grid is as large as the program says and scratchpads
+    have no limit. ``checks`` tracks uninitialised bytes, padding, bounds and conflicting writes; it never changes a
+    result. ``timing`` models the time on the machine.
+    """
+    program, given = parse(module), dict(arguments or {})
+    entry, described = program.entry(function), _described(machine)
+    if timing and described is None:
+        raise ArgumentError("timing needs a machine", remedy='pass machine="spyre"')
+    values = {name: to_numpy(value) if is_array(value) else value for name, value in given.items()}
+    from ktir.interp.executor import execute
+
+    execution = execute(program.op, entry, values, machine=described, checks=checks)
+    report = _timed(program, entry, values, described) if timing and described is not None else None
+    originals = next((value for value in given.values() if is_array(value)), None)
+    return RunResult(
+        outputs={name: like(array, given.get(name, originals)) for name, array in execution.outputs.items()},
+        results=[like(array, originals) for array in execution.results],
+        timing=report[0] if report else None,
+        report=report[1] if report else None,
+        diagnostics=execution.diagnostics,
+        operations=execution.statistics.operations,
+        launches=execution.statistics.launches,
+    )
+
+
+def compile(
+    model: Any,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    machine: str | Path | Machine = "spyre",
+    options: Options | None = None,
+) -> Program:
+    """Compiles a model for inputs of the shapes of ``args`` and ``kwargs``.
+
+    ``model`` is a ``torch.nn.Module``, a function, a ``torch.export.ExportedProgram`` or a ``torch.fx.GraphModule``.
+    Raises :class:`ktir.errors.UnsupportedOperator` for an operator outside the set, with its shapes and the model's
+    line; :class:`ktir.errors.CannotPlan` when no legal plan exists.
+    """
+    from ktir.program import compile_model
+
+    return compile_model(model, tuple(args), dict(kwargs or {}), _load_machine(machine, {}), options)
+
+
+def load(path: str | Path) -> Program:
+    """A program that :meth:`ktir.Program.save` wrote. Runs no code from the file and needs no model code.
+
+    Raises :class:`ktir.errors.PackageError` for a file that is no package, is damaged, or was made by another version.
+    """
+    from ktir.package import load_package
+
+    return load_package(Path(path))
+
+
+def _described(name: str | Path | Machine | None) -> Machine | None:
+    return None if name is None else _load_machine(name, {})
+
+
+def _load_machine(name: str | Path | Machine, values: Mapping[str, object]) -> Machine:
+    from ktir.machine.description import Machine
+    from ktir.machine.loader import load as load_description
+
+    return name if isinstance(name, Machine) else load_description(name, **values)
+
+
+def _timed(program: Module, entry: str, values: Mapping[str, Any], machine: Machine) -> tuple[Timing, Report]:
+    from ktir.program import time_function
+
+    return time_function(program, entry, values, machine)
