@@ -228,15 +228,15 @@ def uses_memory(function: func.FuncOp) -> bool:
 
 def alone(kernel: func.FuncOp, functions: Mapping[str, func.FuncOp]) -> Launch:
     """A launch of a kernel by itself: pointers to different buffers, anything for the other arguments."""
-    arguments: list[Known | None] = []
-    buffers: dict[Symbol, Buffer] = {}
-    for position, argument in enumerate(kernel.body.block.args):
-        name = argument.name_hint or f"argument {position}"
-        bits = bits_of(argument.type)
-        value = ranges.symbol(name, None, *signed_range(bits), pointer=isinstance(argument.type, IndexType))
-        arguments.append(value)
-        buffers |= {symbol: Buffer(name, None) for symbol in value.terms}
-    return record(kernel, arguments, 0, buffers, functions)
+    arguments = {a: argument(a, position) for position, a in enumerate(kernel.body.block.args)}
+    buffers = {symbol: Buffer(symbol.name, None) for value in arguments.values() for symbol in value.terms}
+    return record(kernel, list(arguments.values()), 0, buffers, functions)
+
+
+def argument(name: SSAValue, position: int) -> Value:
+    """Any value of an argument's type; an index may be a pointer."""
+    text = name.name_hint or f"argument {position}"
+    return ranges.symbol(text, None, *signed_range(bits_of(name.type)), pointer=isinstance(name.type, IndexType))
 
 
 def signed_range(bits: int) -> tuple[float, float]:
@@ -472,8 +472,12 @@ class Host(Evaluator):
         self.called: set[str] = set()
 
     def follow(self, main: func.FuncOp) -> None:
-        for argument in main.body.block.args:
-            self.known[argument] = Buffer(argument.name_hint or "argument", None, bytes_of(argument.type))
+        for position, name in enumerate(main.body.block.args):
+            if is_scalar(name.type):
+                self.known[name] = value = argument(name, position)
+                self.buffers |= {symbol: Buffer(symbol.name, None) for symbol in value.terms}
+            else:
+                self.known[name] = Buffer(name.name_hint or f"argument {position}", None, bytes_of(name.type))
         self.block(main.body.block, ranges.cores(1))
 
     def never_runs(self, function: func.FuncOp) -> bool:

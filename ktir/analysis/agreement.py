@@ -1,4 +1,4 @@
-"""Whether types and attributes that say the same thing twice agree: elements, shapes of access tiles, layouts of views."""
+"""Whether types and attributes that say the same thing twice agree: elements, shapes of tiles, layouts of views."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def shape_text(shape: tuple[int, ...]) -> str:
 
 
 def layout_conflict(view: View) -> Iterator[Diagnostic]:
-    """Strides or a memory space inside the memref type that differ from the operation's, which are the ones that hold."""
+    """Strides or a memory space in the memref type that differ from the operation's, which are the ones that hold."""
     op = view.operation
     if not isinstance(op, ktdp.ConstructMemoryViewOp):
         return

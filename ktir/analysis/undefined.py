@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.dialects import func, linalg, scf, tensor
+from xdsl.dialects import func, scf, tensor
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue, Use
 
@@ -52,16 +52,10 @@ def readers(value: SSAValue) -> Iterator[Diagnostic]:
 
 
 def is_output(use: Use) -> bool:
-    """Whether an operand is what a structured operation writes its result over."""
-    outputs = getattr(use.operation, "outputs", None)
-    if outputs is None:
-        init = getattr(use.operation, "init", None) or getattr(use.operation, "inits", None)
-        outputs = init if isinstance(init, tuple) else (init,)
-    return (
-        use.operation.name.startswith("linalg.")
-        and any(use.operation.operands[use.index] is output for output in outputs)
-        and use.index >= len(use.operation.operands) - len(tuple(outputs))
-    )
+    """Whether an operand is what a structured operation writes its result over: the last, one for each result."""
+    operation = use.operation
+    outputs = len(operation.results) if operation.name.startswith("linalg.") else 0
+    return use.index >= len(operation.operands) - outputs
 
 
 def as_output(use: Use) -> Iterator[Diagnostic]:
@@ -86,9 +80,7 @@ def body_reads(operation: Operation, use: Use) -> bool:
     """Whether a structured operation uses what its output held before."""
     if operation.name in ACCUMULATING:
         return True
-    if not isinstance(operation, linalg.GenericOp):
-        return False
-    return bool(operation.body.block.args[use.index].uses)
+    return operation.name == "linalg.generic" and bool(list(operation.regions[0].block.args[use.index].uses))
 
 
 def reads(operation: Operation) -> bool:
