@@ -76,6 +76,18 @@ class VerifyError(KtirError):
     """The IR breaks a rule of its dialect."""
 
 
+class PipelineError(KtirError):
+    """A pass pipeline names an unknown pass, or options a pass does not have."""
+
+
+class PassFailed(KtirError):
+    """A pass gave up on IR that it should have handled or refused with a reason of its own."""
+
+
+class RoundTripError(KtirError):
+    """Printing IR and reading the text again gives other IR."""
+
+
 class UnknownOperation(KtirError):
     """An operation of a dialect that nobody registered, or one without a meaning at this level."""
 

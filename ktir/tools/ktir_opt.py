@@ -1,0 +1,342 @@
+"""``ktir-opt``: reads IR, runs passes over it, prints it; the options and exit statuses are those of ``mlir-opt``.
+
+Everything heavy is imported once the command line is known, so that ``--help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ktir.errors import Diagnostic, FileUnusable, KtirError, PassFailed, RoundTripError
+from ktir.tools.console import FAULT, OK, Console
+from ktir.version import DIALECTS, SPECIFICATION, VERSION
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.passes import ModulePass
+
+    from ktir.dialect.context import KtirContext
+
+SPLIT_MARKER = "// -----"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; returns its exit status."""
+    try:
+        return _run(list(sys.argv[1:] if arguments is None else arguments))
+    except KtirError as fault:
+        Console().show(fault)
+        return FAULT
+    except BrokenPipeError:
+        sys.stderr.close()
+        return OK
+
+
+def _run(arguments: list[str]) -> int:
+    parser = _argument_parser()
+    options, unknown = parser.parse_known_args(arguments)
+    if options.show_dialects:
+        return _show_dialects()
+    if options.list_passes:
+        return _list_passes()
+    flags = [_pass_of_flag(flag) for flag in unknown]
+    if unknown and (wrong := next((flag for flag, name in zip(unknown, flags, strict=True) if name is None), None)):
+        parser.error(f"unknown command line argument '{wrong}'")
+    pipeline = ",".join(text for text in (*options.passes, *(flag for flag in flags if flag)) if text)
+    text = _read(options.input)
+    job = Job(options, pipeline, "<stdin>" if options.input == "-" else options.input, text)
+    status = job.run()
+    _write(options.output, job.output())
+    return status
+
+
+# ---------------------------------------------------------------------------------------------------------- the options
+
+
+def _argument_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "ktir-opt",
+        allow_abbrev=False,
+        description="Reads KTIR (or any MLIR of its dialects), runs passes over it and prints it.",
+        epilog="A pass can also be given as a flag of its own, with its options: --ktir-tile or --ktir-tile='x=1 y=2'.",
+    )
+    add = parser.add_argument
+    add("input", nargs="?", default="-", help="file to read, - for standard input")
+    add("-o", dest="output", default="-", metavar="FILE", help="file to write, - for standard output")
+    add(
+        *("-p", "--pass-pipeline", "-pass-pipeline", "--passes"),
+        dest="passes",
+        action="append",
+        default=[],
+        metavar="PIPELINE",
+        help="passes to run: a,b{x=1 y=2} or builtin.module(a,b)",
+    )
+    _flag(parser, "split-input-file", f"treat each part of the input between '{SPLIT_MARKER}' lines on its own")
+    _flag(parser, "verify-diagnostics", "check that the diagnostics are those the input expects in its comments")
+    _flag(parser, "verify-roundtrip", "check that printing and reading the input again gives the same IR")
+    _flag(parser, "verify-each", "verify after every pass", default=True)
+    add("--no-verify-each", dest="verify_each", action="store_false", help=argparse.SUPPRESS)
+    _flag(parser, "strict", "refuse the spellings that are otherwise accepted with a warning")
+    add("--machine", metavar="NAME", help="machine description that the passes ask, a name or a file")
+    _flag(parser, "mlir-print-op-generic", "print every operation in generic form", "print-op-generic")
+    _flag(parser, "mlir-print-debuginfo", "print locations", "print-debuginfo")
+    _flag(parser, "mlir-print-ir-before-all", "print the IR before each pass, on standard error")
+    _flag(parser, "mlir-print-ir-after-all", "print the IR after each pass, on standard error", "print-between-passes")
+    _flag(parser, "mlir-print-ir-after-change", "print the IR after each pass that changed it, on standard error")
+    _flag(parser, "mlir-timing", "print how long each step took, on standard error", "time-passes")
+    _flag(parser, "allow-unregistered-dialect", "accept operations of unknown dialects in generic form")
+    _flag(parser, "show-dialects", "print the names of all dialects")
+    _flag(parser, "list-passes", "print the names of all passes and what they do")
+    add("--version", action="version", version=_version())
+    return parser
+
+
+def _flag(
+    parser: argparse.ArgumentParser, name: str, help: str, hidden_alias: str | None = None, *, default: bool = False
+) -> None:
+    """A switch with one or two dashes, as LLVM's tools take them."""
+    destination = name.replace("-", "_")
+    parser.add_argument(f"--{name}", f"-{name}", dest=destination, action="store_true", default=default, help=help)
+    if hidden_alias is not None:
+        parser.add_argument(f"--{hidden_alias}", dest=destination, action="store_true", help=argparse.SUPPRESS)
+
+
+def _version() -> str:
+    dialects = ", ".join(f"{name} {version}" for name, version in DIALECTS.items())
+    return f"ktir-opt {VERSION}\nspecification: {SPECIFICATION}\ndialects: {dialects}"
+
+
+def _pass_of_flag(flag: str) -> str | None:
+    """``--cse`` or ``--tile=x=1`` as a pipeline entry; None where no pass has that name."""
+    from ktir.tools.opt_pipeline import all_passes
+
+    match = re.fullmatch(r"--?([\w-]+)(?:=(.*))?", flag, re.DOTALL)
+    if match is None or match[1] not in all_passes():
+        return None
+    return match[1] if match[2] is None else f"{match[1]}{{{match[2]}}}"
+
+
+def _show_dialects() -> int:
+    from ktir.dialect.context import all_dialects
+
+    print("Available Dialects: " + ",".join(sorted(all_dialects())))
+    return OK
+
+
+def _list_passes() -> int:
+    from ktir.tools.opt_pipeline import all_passes, options_of
+
+    for name, load in sorted(all_passes().items()):
+        kind = load()
+        summary = ((kind.__doc__ or "").strip() or (sys.modules[kind.__module__].__doc__ or "").strip()).split("\n")[0]
+        print(f"{name}\n    {summary}\n    options: {options_of(kind)}")
+    return OK
+
+
+def _read(path: str) -> str:
+    try:
+        if path == "-":
+            return sys.stdin.buffer.read().decode("utf-8")
+        with open(path, encoding="utf-8", newline="") as file:
+            return file.read()
+    except UnicodeDecodeError as fault:
+        raise FileUnusable(f"{path} is not UTF-8 text: byte {fault.start}") from None
+    except OSError as fault:
+        raise FileUnusable(f"cannot open input file '{path}': {fault.strerror or fault}") from None
+
+
+def _write(path: str, text: str) -> None:
+    if path == "-":
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        return
+    from pathlib import Path
+
+    from ktir.files import write_whole
+
+    write_whole(Path(path), text.encode())
+
+
+# --------------------------------------------------------------------------------------------------------------- the job
+
+
+@dataclass
+class Job:
+    """One input file: its parts, what each printed and complained about."""
+
+    options: argparse.Namespace
+    pipeline: str
+    file: str
+    text: str
+    printed: list[str] = field(default_factory=list[str])
+    timings: dict[str, float] = field(default_factory=dict[str, float])
+
+    def run(self) -> int:
+        self.passes = self._build_passes()
+        failed = False
+        for first_line, part in self._parts():
+            failed |= not self._run_part(first_line, part)
+        if self.options.mlir_timing:
+            self._print_timings()
+        return FAULT if failed else OK
+
+    def output(self) -> str:
+        return f"\n{SPLIT_MARKER}\n".join(self.printed) if self.printed else ""
+
+    def _build_passes(self) -> list[ModulePass]:
+        if not self.pipeline:
+            return []
+        from ktir.tools.opt_pipeline import all_passes, build
+
+        return build(self.pipeline, all_passes())
+
+    def _parts(self) -> Iterator[tuple[int, str]]:
+        """The parts of the input with the number of their first line."""
+        if not self.options.split_input_file:
+            yield 1, self.text
+            return
+        line = 1
+        for part in re.split(rf"^[ \t]*{SPLIT_MARKER}[^\n]*\n?", self.text, flags=re.MULTILINE):
+            yield line, part
+            line += part.count("\n") + 1
+
+    def _run_part(self, first_line: int, part: str) -> bool:
+        """Whether the part went through, or complained as it expects."""
+        problems: list[KtirError | Diagnostic] = []
+        text = "\n" * (first_line - 1) + part  # so that lines count from the start of the file
+        module = self._process(text, problems)
+        if self.options.verify_diagnostics:
+            return self._compare(part, first_line, problems)
+        console = Console(sources={self.file: text})
+        for problem in problems:
+            console.show(problem)
+        if module is not None:
+            self.printed.append(self._print(module))
+        return module is not None
+
+    def _process(self, text: str, problems: list[KtirError | Diagnostic]) -> ModuleOp | None:
+        """The module after all passes, or None after an error."""
+        context = self._context()
+        try:
+            module = self._parse(text, context, problems)
+            if module is None:
+                return None
+            if self.options.verify_roundtrip:
+                self._verify_roundtrip(module, context)
+            for each in self.passes:
+                self._apply(each, module, context)
+        except KtirError as fault:
+            problems.append(fault)
+            return None
+        return module
+
+    def _context(self) -> KtirContext:
+        from ktir.dialect.context import create_context
+
+        machine = None
+        if self.options.machine is not None:
+            from ktir.machine import load
+
+            machine = load(self.options.machine)
+        return create_context(machine, allow_unregistered=self.options.allow_unregistered_dialect)
+
+    def _parse(
+        self, text: str, context: KtirContext, problems: list[KtirError | Diagnostic]
+    ) -> ModuleOp | None:
+        from ktir.dialect.text.limits import recursion_room
+        from ktir.dialect.text.parser import parse_unverified
+        from ktir.dialect.verification import faults
+
+        with self._timed("Parser"):
+            parsed = parse_unverified(text, self.file, strict=self.options.strict, context=context)
+            problems += parsed.diagnostics
+            with recursion_room():
+                wrong = list(faults(parsed.module))
+            problems += wrong
+        return None if wrong else parsed.module
+
+    def _apply(self, each: ModulePass, module: ModuleOp, context: KtirContext) -> None:
+        from ktir.dialect.text.limits import recursion_room
+        from ktir.dialect.verification import verify
+
+        before = self._print(module) if self.options.mlir_print_ir_after_change else None
+        if self.options.mlir_print_ir_before_all:
+            self._dump("Before", each, module)
+        with self._timed(each.name), recursion_room():
+            _guarded(lambda: each.apply(context, module), each.name)
+        if self.options.verify_each:
+            verify(module)
+        changed = before is not None and before != self._print(module)
+        if self.options.mlir_print_ir_after_all or changed:
+            self._dump("After", each, module)
+
+    def _verify_roundtrip(self, module: ModuleOp, context: KtirContext) -> None:
+        from ktir.dialect.text.parser import parse_module
+        from ktir.dialect.text.printer import print_module
+
+        for generic in (False, True):
+            again = parse_module(print_module(module, generic=generic), "<printed>", context=context)
+            if not module.is_structurally_equivalent(again):
+                form = "generic" if generic else "custom"
+                raise RoundTripError(f"printing in {form} form and reading again gives different IR")
+
+    def _print(self, module: ModuleOp) -> str:
+        from ktir.dialect.text.printer import print_module
+
+        with self._timed("Output"):
+            return print_module(
+                module,
+                generic=self.options.mlir_print_op_generic,
+                debug_info=self.options.mlir_print_debuginfo,
+            )
+
+    def _dump(self, when: str, each: ModulePass, module: ModuleOp) -> None:
+        print(f"// -----// IR Dump {when} {type(each).__name__} ({each.name}) //----- //", file=sys.stderr)
+        print(self._print(module), file=sys.stderr)
+
+    def _compare(self, part: str, first_line: int, problems: list[KtirError | Diagnostic]) -> bool:
+        from ktir.tools.opt_expectations import expectations, mismatches
+
+        complaints = mismatches(expectations(part, first_line), problems)
+        for complaint in complaints:
+            print(f"{self.file}: error: {complaint}", file=sys.stderr)
+        return not complaints
+
+    @contextmanager
+    def _timed(self, what: str) -> Iterator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.timings[what] = self.timings.get(what, 0.0) + time.perf_counter() - start
+
+    def _print_timings(self) -> None:
+        total = sum(self.timings.values()) or 1.0
+        print("  ----Wall Time----  ----Name----", file=sys.stderr)
+        for name, seconds in self.timings.items():
+            print(f"  {seconds:8.4f} ({100 * seconds / total:5.1f}%)  {name}", file=sys.stderr)
+        print(f"  {total:8.4f} (100.0%)  Total", file=sys.stderr)
+
+
+def _guarded(work: Callable[[], None], name: str) -> None:
+    """Runs a pass; what a stock pass raises in its own words becomes an error of ours."""
+    from xdsl.utils.exceptions import DiagnosticException
+
+    try:
+        work()
+    except KtirError:
+        raise
+    except (DiagnosticException, NotImplementedError, RecursionError) as fault:
+        message = str(fault).splitlines()[0] if str(fault) else type(fault).__name__
+        raise PassFailed(f"pass '{name}' failed: {message}") from None
+
+
+if __name__ == "__main__":
+    sys.exit(main())
