@@ -450,7 +450,10 @@ class IndirectOperation(UnitOperation):
     row_dst_strides = prop_def(IntegerList)
     element = prop_def(Attribute)
     irdl_options = (ParsePropInAttrDict(),)
-    assembly_format = "$source `[` $source_offset `]` `rows` $index `[` $index_offset `]` `to` $target `[` $target_offset `]` attr-dict"
+    assembly_format = (
+        "$source `[` $source_offset `]` `rows` $index `[` $index_offset `]`"
+        " `to` $target `[` $target_offset `]` attr-dict"
+    )
 
     def __init__(
         self,

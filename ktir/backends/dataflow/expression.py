@@ -1,0 +1,206 @@
+"""Index expressions of unit programs: offsets, loop counts and core numbers, as functions of core and loop indices.
+
+An expression is *linear* when it is a constant of the core plus multiples of loop indices; the constants and the
+multiples may differ from core to core. What is not linear (a ``floordiv`` or ``mod`` that does not simplify) is kept as
+the affine expression it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+    AffineSymExpr,
+)
+
+from ktir.errors import LimitExceeded
+
+PerCore = int | tuple[int, ...]
+"""One number for all cores, or one for each."""
+
+Evaluator = Callable[[int, Sequence[int]], int]
+"""Value for a core number and the indices of the enclosing loops, outermost first."""
+
+MOST_POINTS = 1_000_000
+
+
+def at(value: PerCore, core: int) -> int:
+    """The number of ``core``."""
+    return value if isinstance(value, int) else value[core]
+
+
+def combine(function: Callable[[int, int], int], left: PerCore, right: PerCore) -> PerCore:
+    """``function`` applied core by core."""
+    if isinstance(left, int) and isinstance(right, int):
+        return function(left, right)
+    cores = len(left) if isinstance(left, tuple) else len(right) if isinstance(right, tuple) else 0
+    return tuple(function(at(left, core), at(right, core)) for core in range(cores))
+
+
+def _is_zero(value: PerCore) -> bool:
+    return value == 0 or (isinstance(value, tuple) and not any(value))
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """``constant`` plus, for each (depth, factor) of ``terms``, factor times the index of the loop at that depth."""
+
+    constant: PerCore
+    terms: tuple[tuple[int, PerCore], ...] = ()
+
+    @property
+    def depths(self) -> frozenset[int]:
+        """Loops the value depends on."""
+        return frozenset(depth for depth, _ in self.terms)
+
+    def value(self, core: int, indices: Sequence[int]) -> int:
+        """The value for one core and iteration."""
+        return at(self.constant, core) + sum(at(factor, core) * indices[depth] for depth, factor in self.terms)
+
+    def evaluator(self) -> Evaluator:
+        """A fast function for :meth:`value`."""
+        constant, terms = self.constant, self.terms
+        if not terms and isinstance(constant, int):
+            return lambda core, indices: constant
+        if not terms and isinstance(constant, tuple):
+            return lambda core, indices: constant[core]
+        if len(terms) == 1 and isinstance(constant, int) and isinstance(terms[0][1], int):
+            depth, factor = terms[0][0], terms[0][1]
+            return lambda core, indices: constant + factor * indices[depth]
+        return self.value
+
+    def bounds(self, core: int, counts: Sequence[int]) -> tuple[int, int]:
+        """Least and largest value over the box of loop indices ``0 <= index < count``."""
+        base = at(self.constant, core)
+        reach = [at(factor, core) * (counts[depth] - 1) for depth, factor in self.terms]
+        return base + sum(min(0, far) for far in reach), base + sum(max(0, far) for far in reach)
+
+    def remainder(self, core: int, modulus: int) -> int | None:
+        """The remainder by ``modulus`` if it is the same in all iterations."""
+        if any(at(factor, core) % modulus for _, factor in self.terms):
+            return None
+        return at(self.constant, core) % modulus
+
+    def plus(self, other: Linear) -> Linear:
+        """The sum."""
+        terms = dict(self.terms)
+        for depth, factor in other.terms:
+            terms[depth] = combine(int.__add__, terms.get(depth, 0), factor)
+        kept = tuple((depth, factor) for depth, factor in sorted(terms.items()) if not _is_zero(factor))
+        return Linear(combine(int.__add__, self.constant, other.constant), kept)
+
+    def times(self, factor: PerCore) -> Linear:
+        """The product with a constant of the core."""
+        terms = tuple((depth, combine(int.__mul__, each, factor)) for depth, each in self.terms)
+        kept = tuple((depth, each) for depth, each in terms if not _is_zero(each))
+        return Linear(combine(int.__mul__, self.constant, factor), kept)
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A function of other expressions that is not linear."""
+
+    function: Callable[[Sequence[int]], int]
+    operands: tuple[Expression, ...]
+
+    @property
+    def depths(self) -> frozenset[int]:
+        """Loops the value depends on."""
+        return frozenset(depth for operand in self.operands for depth in operand.depths)
+
+    def value(self, core: int, indices: Sequence[int]) -> int:
+        """The value for one core and iteration."""
+        return self.function([operand.value(core, indices) for operand in self.operands])
+
+    def evaluator(self) -> Evaluator:
+        """A function for :meth:`value`."""
+        return self.value
+
+    def _values(self, core: int, counts: Sequence[int]) -> list[int]:
+        depths = sorted(self.depths)
+        if prod(counts[depth] for depth in depths) > MOST_POINTS:
+            raise LimitExceeded(
+                f"an address that is not linear in loops of {[counts[depth] for depth in depths]} iterations",
+                remedy="write it with a loop for each term, so that it needs no floordiv or mod",
+            )
+        found: list[int] = []
+        indices = [0] * len(counts)
+        for point in product(*(range(counts[depth]) for depth in depths)):
+            for depth, index in zip(depths, point, strict=True):
+                indices[depth] = index
+            found.append(self.value(core, indices))
+        return found
+
+    def bounds(self, core: int, counts: Sequence[int]) -> tuple[int, int]:
+        """Least and largest value over the box of loop indices, by trying them all."""
+        values = self._values(core, counts)
+        return min(values), max(values)
+
+    def remainder(self, core: int, modulus: int) -> int | None:
+        """Not known without the loop counts."""
+        return None
+
+
+Expression = Linear | Computed
+
+_OPERATIONS: Mapping[AffineBinaryOpKind, Callable[[int, int], int]] = {
+    AffineBinaryOpKind.Add: int.__add__,
+    AffineBinaryOpKind.Mul: int.__mul__,
+    AffineBinaryOpKind.FloorDiv: int.__floordiv__,
+    AffineBinaryOpKind.Mod: int.__mod__,
+    AffineBinaryOpKind.CeilDiv: lambda left, right: -(-left // right),
+}
+
+
+def from_affine(expression: AffineExpr, dimensions: Sequence[Expression], symbols: Sequence[Expression]) -> Expression:
+    """``expression`` with its dimensions and symbols replaced."""
+    match expression:
+        case AffineConstantExpr():
+            return Linear(expression.value)
+        case AffineDimExpr():
+            return dimensions[expression.position]
+        case AffineSymExpr():
+            return symbols[expression.position]
+        case AffineBinaryOpExpr():
+            left = from_affine(expression.lhs, dimensions, symbols)
+            right = from_affine(expression.rhs, dimensions, symbols)
+            return binary(expression.kind, left, right)
+        case _:
+            raise TypeError(f"no affine expression: {expression}")
+
+
+def binary(kind: AffineBinaryOpKind, left: Expression, right: Expression) -> Expression:
+    """``left`` and ``right`` joined by an affine operation, linear wherever it is."""
+    if isinstance(left, Linear) and isinstance(right, Linear):
+        joined = _linear(kind, left, right)
+        if joined is not None:
+            return joined
+    operation = _OPERATIONS[kind]
+    return Computed(lambda values: operation(values[0], values[1]), (left, right))
+
+
+def _linear(kind: AffineBinaryOpKind, left: Linear, right: Linear) -> Linear | None:
+    if kind is AffineBinaryOpKind.Add:
+        return left.plus(right)
+    if kind is AffineBinaryOpKind.Mul:
+        if not right.terms:
+            return left.times(right.constant)
+        return right.times(left.constant) if not left.terms else None
+    if right.terms or not isinstance(right.constant, int) or right.constant <= 0:
+        return None
+    divisor = right.constant
+    factors = [factor for _, factor in left.terms]
+    if any(part % divisor for factor in factors for part in (factor if isinstance(factor, tuple) else (factor,))):
+        return None
+    constant = combine(_OPERATIONS[kind], left.constant, divisor)
+    if kind is AffineBinaryOpKind.Mod:
+        return Linear(constant)
+    return Linear(constant, tuple((depth, combine(int.__floordiv__, factor, divisor)) for depth, factor in left.terms))
