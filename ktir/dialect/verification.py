@@ -78,6 +78,5 @@ def _is_in_graph(value: SSAValue) -> bool:
 
 
 def _fault(op: Operation, message: str) -> VerifyError:
-    first_line = message.splitlines()[0] if message else "does not verify"
-    prefix = "Operation does not verify: "
-    return VerifyError(f"'{op.name}' op {first_line.removeprefix(prefix)}", location=location_of(op))
+    text = " ".join(line.strip() for line in message.splitlines() if line.strip()) or "does not verify"
+    return VerifyError(f"'{op.name}' op {text.removeprefix('Operation does not verify: ')}", location=location_of(op))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from math import gcd
+from typing import ClassVar
 
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
@@ -104,6 +105,8 @@ def add(lhs: AffineExpr, rhs: AffineExpr) -> AffineExpr:
             pass
     if is_symbolic(lhs) and not is_symbolic(rhs):
         return add(rhs, lhs)
+    if isinstance(rhs, AffineBinaryOpExpr) and rhs.kind is Kind.Add:
+        return add(add(lhs, rhs.lhs), rhs.rhs)  # sums lean left, as their text is read
     (left_term, left_factor), (right_term, right_factor) = _coefficient(lhs), _coefficient(rhs)
     if left_term == right_term:
         return mul(left_term, AffineConstantExpr(left_factor + right_factor))
@@ -325,7 +328,13 @@ def _space_text(dims: int, symbols: int) -> str:
 class _Text:
     """Prints expressions. weak: below a sum or alone; strong: below a product, where a sum needs parentheses."""
 
-    OPERATORS = {Kind.Add: "+", Kind.Mul: "*", Kind.FloorDiv: "floordiv", Kind.CeilDiv: "ceildiv", Kind.Mod: "mod"}
+    OPERATORS: ClassVar = {
+        Kind.Add: "+",
+        Kind.Mul: "*",
+        Kind.FloorDiv: "floordiv",
+        Kind.CeilDiv: "ceildiv",
+        Kind.Mod: "mod",
+    }
 
     def __init__(self, dims: Sequence[str] | None, syms: Sequence[str] | None) -> None:
         self.dims, self.syms = dims, syms

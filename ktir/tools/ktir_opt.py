@@ -247,9 +247,7 @@ class Job:
             machine = load(self.options.machine)
         return create_context(machine, allow_unregistered=self.options.allow_unregistered_dialect)
 
-    def _parse(
-        self, text: str, context: KtirContext, problems: list[KtirError | Diagnostic]
-    ) -> ModuleOp | None:
+    def _parse(self, text: str, context: KtirContext, problems: list[KtirError | Diagnostic]) -> ModuleOp | None:
         from ktir.dialect.text.limits import recursion_room
         from ktir.dialect.text.parser import parse_unverified
         from ktir.dialect.verification import faults

@@ -1197,6 +1197,22 @@ def _resolve_future(parser: Parser, operand: UnresolvedOperand) -> SSAValue:
     return parser.resolve_operand(operand, parse_future(parser, groups))
 
 
+RESULTS_MATCH = "failed to verify that result types must match future partial types"
+
+
+def _same_but_units(types: Iterable[Attribute], partials: Sequence[Attribute]) -> bool:
+    """Whether ``types`` are the ``partials``, each with or without its dimensions of extent one."""
+    given = list(types)
+    return len(given) == len(partials) and all(map(_is_same_but_units, given, partials))
+
+
+def _is_same_but_units(type: Attribute, partial: Attribute) -> bool:
+    if not isinstance(type, TensorType) or not isinstance(partial, TensorType):
+        return type == partial
+    plain, expected = ([extent for extent in each.get_shape() if extent != 1] for each in (type, partial))
+    return plain == expected and type.get_element_type() == partial.get_element_type()
+
+
 def _parse_result_types(parser: Parser) -> list[Attribute]:
     parser.parse_punctuation("->")
     parenthesised = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
@@ -1260,7 +1276,7 @@ class InterTileConsumeOp(IRDLOperation):
 
     def verify_(self) -> None:
         if tuple(self.delivered.types) != cast(TileFutureType, self.future.type).partial_types.data:
-            raise VerifyException("failed to verify that result types must match future partial types")
+            raise VerifyException(RESULTS_MATCH)
         _verify_consumers(self.consumer_tiles_per_group.data)
         _verify_dependency(self.producer_dependency_per_consumer)
 
@@ -1330,9 +1346,14 @@ class InterTileReduceOp(IRDLOperation):
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         value = _resolve_future(parser, future)
+        position = parser.pos
+        results = _parse_result_types(parser)
+        partials = cast(TileFutureType, value.type).partial_types.data
+        if tuple(results) != partials and _same_but_units(results, partials):
+            tolerate(parser, "M15", RESULTS_MATCH, position)
         return cls.build(
             operands=[value, identities],
-            result_types=[_parse_result_types(parser)],
+            result_types=[results],
             properties=properties,
             attributes=attributes,
             regions=[parser.parse_region()],
@@ -1358,9 +1379,9 @@ class InterTileReduceOp(IRDLOperation):
 
     def verify_(self) -> None:
         partials = cast(TileFutureType, self.future.type).partial_types.data
-        if tuple(self.reduced.types) != partials:
-            raise VerifyException("failed to verify that result types must match future partial types")
-        if tuple(self.identities.types) != tuple(self.reduced.types):
+        if not _same_but_units(self.reduced.types, partials):
+            raise VerifyException(RESULTS_MATCH)
+        if not _same_but_units(self.identities.types, partials):
             raise VerifyException("failed to verify that identity types must match result types")
         _verify_consumers(self.consumer_tiles_per_group.data)
         _verify_dependency(self.producer_dependency_per_consumer)

@@ -70,9 +70,9 @@ def _linalg() -> Dialect:
 
 
 def _tensor() -> Dialect:
-    from xdsl.dialects.tensor import Tensor
+    from ktir.dialect.overlay.tensor import TENSOR
 
-    return Tensor
+    return TENSOR
 
 
 def _memref() -> Dialect:

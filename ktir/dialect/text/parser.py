@@ -52,6 +52,7 @@ REMEDIES = {
     "M12": "write !ktdp.tile_future<(T, ..), groups = #set>",
     "M13": "leave ': T' out before '->'",
     "M14": "write the set as groups = .. inside the tile_future type",
+    "M15": "let the result have the type of the partial; drop its unit dimensions by tensor.collapse_shape",
     "Q5": "write the attribute",
 }
 

@@ -20,8 +20,8 @@ from xdsl.dialects.builtin import (
     AnyFloat,
     ArrayAttr,
     DenseIntOrFPElementsAttr,
-    FloatAttr,
     Float64Type,
+    FloatAttr,
     IntegerAttr,
     IntegerType,
     ModuleOp,
@@ -222,5 +222,3 @@ def _default_prefix(op: Operation | None) -> str:
     if isinstance(op, ModuleOp):
         return "builtin."
     return "func." if isinstance(op, FuncOp) else "none."
-
-
