@@ -1,0 +1,193 @@
+"""The state of lowering one launch: what each SSA value of the kernel is known to be, and where steps go.
+
+Words. value: an SSA value of the kernel. A value is a core value (integers), a tensor, a memory view, an access tile or
+a future; :class:`Lowering` answers for one kind each and refuses the others with the place of the reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NoReturn, TypeVar
+
+from xdsl.dialects import arith, scf, tensor
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, TensorType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from ktir.backends.dataflow.lower import moves
+from ktir.backends.dataflow.lower.plan import Mask, Planner, View
+from ktir.backends.dataflow.lower.tensors import Pending, Splat, Tensor, Undefined
+from ktir.backends.dataflow.lower.values import CoreValue, PerCore
+from ktir.dialect import ktdp
+from ktir.dialect.locations import location_of
+from ktir.errors import NotLowerable
+from ktir.machine.description import Machine
+
+if TYPE_CHECKING:
+    from ktir.backends.dataflow.lower.memory import Constants, Places
+
+T = TypeVar("T")
+
+FUSED_OPERATIONS = 24
+"""Operations of one vector step beyond which a chain of pointwise work is cut."""
+
+
+def refuse(op: Operation, reason: str, remedy: str | None = None) -> NoReturn:
+    """Raises :class:`NotLowerable` for ``op``."""
+    raise NotLowerable(f"{op.name} has no lowering here: {reason}", location=location_of(op), remedy=remedy)
+
+
+def shape_and_element(type: Attribute, op: Operation) -> tuple[tuple[int, ...], Attribute]:
+    """Shape and element type of a tensor type; a scalar type is a tensor without dimensions."""
+    if not isinstance(type, TensorType):
+        return (), type
+    shape = type.get_shape()
+    if any(extent < 0 for extent in shape):
+        refuse(op, f"the shape of {type} is not known", "use static shapes")
+    return tuple(shape), type.get_element_type()
+
+
+@dataclass(eq=False)
+class Lowering:
+    """Everything a rule needs.
+
+    ``values`` is the environment; ``targets`` are places chosen ahead for results; ``open`` are tiles that are still
+    being written. ``everyone`` are the cores of the grid and ``coordinates`` their tile ids along its axes;
+    ``stores_locally``: the kernel writes scratchpad views.
+    """
+
+    machine: Machine
+    limits: moves.Limits
+    planner: Planner
+    places: Places
+    constants: Constants
+    everyone: Mask
+    coordinates: tuple[PerCore, ...]
+    stores_locally: bool
+    values: dict[SSAValue, object] = field(default_factory=dict[SSAValue, object])
+    targets: dict[SSAValue, View] = field(default_factory=dict[SSAValue, View])
+    open: dict[SSAValue, View] = field(default_factory=dict[SSAValue, View])
+
+    @property
+    def prefetch_slots(self) -> int:
+        """Slots of a loaded tile: in a loop the next one is loaded while this one is used."""
+        return 2 if self.planner.block.loop is not None else 1
+
+    @property
+    def cores(self) -> int:
+        """Cores of the machine."""
+        return self.planner.cores
+
+    # ------------------------------------------------------------------------------------------------------ environment
+
+    def get(self, value: SSAValue, kind: type[T] | tuple[type[T], ...], reader: Operation, what: str) -> T:
+        """What ``value`` is known to be, if it is of ``kind``."""
+        found = self.values.get(value)
+        if not isinstance(found, kind):
+            known = "depends on data" if isinstance(found, View | Pending) else "is of another kind"
+            refuse(reader, f"{what} {_name(value)} {known}", "compute it from arguments, tile ids and loop variables")
+        return found
+
+    def integer(self, value: SSAValue, reader: Operation) -> CoreValue:
+        """An integer that decides addresses or control flow."""
+        return self.get(value, CoreValue, reader, "the integer")
+
+    def tensor(self, value: SSAValue, reader: Operation) -> Tensor:
+        """A tensor, or a scalar that depends on data or is a constant."""
+        found = self.values.get(value)
+        if isinstance(found, View | Splat | Undefined | Pending):
+            return found
+        if isinstance(found, CoreValue) and (number := found.uniform) is not None:
+            return Splat(integer_attribute(number, value.type), (), value.type)
+        refuse(reader, f"the operand {_name(value)} differs from core to core or from iteration to iteration")
+
+    def view(self, value: SSAValue, reader: Operation) -> View:
+        """A tensor in storage; gives it a tile of its own where it has none."""
+        found = self.tensor(value, reader)
+        if isinstance(found, View):
+            return found
+        view = self.stored(found)
+        if isinstance(found, Pending):
+            self.values[value] = view
+        return view
+
+    def stored(self, tensor: Tensor, *, slots: int = 1) -> View:
+        """A fresh tile in the current block that holds ``tensor``."""
+        if isinstance(tensor, Splat) and tensor.shape:
+            single = self.stored(Splat(tensor.value, (), tensor.element))
+            return single.shaped(tensor.shape, (0,) * len(tensor.shape))
+        target, view = self.planner.value_tile(tensor.shape, tensor.element, "lx_st", slots=slots)
+        moves.write(self.planner, self.limits, tensor, target)
+        return view
+
+    def dense(self, tensor: Tensor) -> View:
+        """A fresh tile with dense row-major strides."""
+        target, view = self.planner.value_tile(tensor.shape, tensor.element, "lx_st", slots=1)
+        moves.write(self.planner, self.limits, tensor, target)
+        return view
+
+    # ---------------------------------------------------------------------------------------------------------- results
+
+    def define(self, result: SSAValue, tensor: Tensor) -> None:
+        """``result`` is ``tensor``. Pending work is done at once unless its only reader can do it on the way."""
+        if not isinstance(tensor, Pending) or self._may_wait(result):
+            self.values[result] = tensor
+            return
+        target, view = self.place(result, tensor.shape, tensor.element)
+        moves.write(self.planner, self.limits, tensor, target)
+        self.values[result] = view
+
+    def _may_wait(self, result: SSAValue) -> bool:
+        reader = only_reader(result)
+        return reader is not None and reader.parent is result.owner.parent and is_pointwise_reader(reader, result)  # type: ignore
+
+    def place(self, result: SSAValue, shape: Sequence[int], element: Attribute) -> tuple[View, View]:
+        """Where to write ``result`` and where to read it: a place chosen ahead or a tile of its own."""
+        if (target := self.targets.pop(result, None)) is not None:
+            return target, target
+        reader = only_reader(result)
+        stored_in_loop = isinstance(reader, ktdp.StoreOp) and self.planner.block.loop is not None
+        return self.planner.value_tile(shape, element, "lx_st", slots=2 if stored_in_loop else 1)
+
+
+def only_reader(value: SSAValue) -> Operation | None:
+    """The operation that uses ``value``, if there is exactly one use."""
+    uses = list(value.uses)
+    return uses[0].operation if len(uses) == 1 else None
+
+
+def is_pointwise_reader(op: Operation, operand: SSAValue) -> bool:
+    """Whether ``op`` takes pending work of the same shape into its own vector step or writes it where it belongs."""
+    if isinstance(op, tensor.InsertSliceOp | tensor.PadOp | ktdp.StoreOp):
+        return op.operands[0] is operand
+    if op.name in ("linalg.reduce", "linalg.matmul", "linalg.batch_matmul", "linalg.transpose", "linalg.broadcast"):
+        return False
+    if op.name == "linalg.generic":
+        kinds = op.get_iterator_types()  # type: ignore
+        return all(kind.data.value == "parallel" for kind in kinds)  # type: ignore
+    if isinstance(op, arith.ConstantOp | scf.YieldOp):
+        return isinstance(op, scf.YieldOp)
+    return op.name.split(".")[0] in ("arith", "math", "linalg")
+
+
+def integer_attribute(number: int, type: Attribute) -> Attribute:
+    """``number`` as an attribute of an integer or float type."""
+    from xdsl.dialects.builtin import AnyFloat
+
+    return FloatAttr(float(number), type) if isinstance(type, AnyFloat) else IntegerAttr(number, type)  # type: ignore
+
+
+def splat_value(attribute: Attribute) -> Attribute | None:
+    """The scalar attribute of a scalar or splat constant, None for other constants."""
+    if isinstance(attribute, FloatAttr | IntegerAttr):
+        return attribute
+    if isinstance(attribute, DenseIntOrFPElementsAttr) and attribute.is_splat():
+        return next(attribute.iter_attrs())
+    return None
+
+
+def _name(value: SSAValue) -> str:
+    return f"%{value.name_hint}" if value.name_hint else "of its operation"
+
+
+Rule = Callable[[Lowering, Operation], None]

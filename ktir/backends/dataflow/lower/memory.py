@@ -1,0 +1,441 @@
+"""Memory views and access tiles of a kernel, and loads and stores on boxes of them.
+
+Words. partition: one memory view of a distributed view, with the box of coordinates it owns. global view: in device
+memory. own view: in the scratchpad of the executing core. remote view: in the scratchpad of a core that is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+import numpy as np
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IndexType, IntegerType, MemRefType
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+from ktir.backends.dataflow.lower import moves, scalars
+from ktir.backends.dataflow.lower.context import Lowering, refuse, shape_and_element
+from ktir.backends.dataflow.lower.plan import (
+    Gather,
+    Mask,
+    Storage,
+    View,
+    element_bytes,
+    row_major,
+)
+from ktir.backends.dataflow.lower.tensors import Pending, Splat, Tensor, Undefined
+from ktir.backends.dataflow.lower.values import CoreValue, NotAffine, constant
+from ktir.dialect import ktdp
+from ktir.dialect.ktdp.attrs import MemorySpace
+from ktir.dialect.locations import location_of
+from ktir.errors import OutOfBounds
+from ktir.maths.lifetimes import Room
+from ktir.maths.sets import as_box
+
+Ranges = tuple[tuple[int, int], ...]
+"""A half-open range per dimension."""
+
+
+@dataclass(frozen=True)
+class MemoryView:
+    """``address``: bytes from the start of the memory; ``strides`` in bytes; ``owned``: its coordinates."""
+
+    space: MemorySpace
+    address: CoreValue
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    element: Attribute
+    owned: Ranges
+
+
+@dataclass(frozen=True)
+class DistributedView:
+    """Global coordinates over several views; each holds its box from its own first element on."""
+
+    partitions: tuple[MemoryView, ...]
+    rank: int
+
+
+@dataclass(frozen=True)
+class AccessTile:
+    """The box ``ranges`` from ``base`` on; result dimension ``k`` walks dimension ``order[k]``."""
+
+    memory: MemoryView | DistributedView
+    base: tuple[CoreValue, ...]
+    ranges: Ranges
+    order: tuple[int, ...]
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """Extents before the order is applied."""
+        return tuple(stop - start for start, stop in self.ranges)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents of the result."""
+        return tuple(self.extents[dim] for dim in self.order)
+
+
+@dataclass(frozen=True)
+class IndirectTile:
+    """Rows of ``memory`` picked along ``picked`` by elements of ``index``.
+
+    ``variables`` are the extents of the space; ``along`` those that walk the index, the others walk a row by
+    ``row_strides`` bytes from ``base`` bytes on.
+    """
+
+    memory: MemoryView
+    index: View
+    index_memory: MemoryView
+    picked: int
+    base: CoreValue
+    variables: tuple[int, ...]
+    along: tuple[int, ...]
+    row_strides: tuple[int, ...]
+    order: tuple[int, ...]
+
+
+# --------------------------------------------------------------------------------------------------------------- places
+
+
+@dataclass(eq=False)
+class Places:
+    """The memories of the whole program: allocations of device memory, and scratchpad ranges with the launches that
+    touch them."""
+
+    allocations: list[Storage]
+    scratch: dict[Room, Storage] = field(default_factory=dict[Room, Storage])
+    touched: dict[Storage, list[int]] = field(default_factory=dict[Storage, list[int]])
+
+    def in_global(self, op: Operation, view: MemoryView, mask: Mask) -> Storage:
+        """The allocation that holds the view's first element, on every core of ``mask``."""
+        first = view.address.minimum()[mask]
+        low, high = int(first.min()), int(view.address.maximum()[mask].max())
+        for storage in self.allocations:
+            if storage.offset <= low and high < storage.offset + max(1, storage.size):
+                return storage
+        raise OutOfBounds(
+            f"the view starts at byte {low} of global memory, where nothing is allocated",
+            location=location_of(op),
+            remedy="give the kernel a pointer to an array, or place an array there",
+        )
+
+    def in_scratchpad(self, view: MemoryView, mask: Mask, launch: int) -> Storage:
+        """The range of scratchpad that the view covers."""
+        reach = sum((size - 1) * stride for size, stride in zip(view.sizes, view.strides, strict=True) if size)
+        low = int(view.address.minimum()[mask].min())
+        high = int(view.address.maximum()[mask].max()) + reach + element_bytes(view.element)
+        room = Room(low, high)
+        storage = self.scratch.setdefault(room, Storage(f"region{len(self.scratch)}", "lx", low, len(room)))
+        self.touched.setdefault(storage, []).append(launch)
+        return storage
+
+
+@dataclass(eq=False)
+class Constants:
+    """Constant tensors that are no splats: their bytes go to device memory, behind all allocations."""
+
+    start: int
+    alignment: int
+    contents: list[tuple[Storage, bytes]] = field(default_factory=list[tuple[Storage, bytes]])
+    known: dict[Attribute, Storage] = field(default_factory=dict[Attribute, Storage])
+
+    def view(self, attribute: DenseIntOrFPElementsAttr, shape: Sequence[int], element: Attribute, cores: int) -> View:
+        """The constant in device memory."""
+        storage = self.known.get(attribute)
+        if storage is None:
+            content = _packed(attribute, element)
+            storage = Storage(f"constant{len(self.contents)}", "ddr", self.start, len(content))
+            self.start += -(-len(content) // self.alignment) * self.alignment
+            self.contents.append((storage, content))
+            self.known[attribute] = storage
+        return View(storage, constant(0, cores), tuple(shape), row_major(shape, element), element)
+
+
+def _packed(attribute: DenseIntOrFPElementsAttr, element: Attribute) -> bytes:
+    if isinstance(element, IndexType | IntegerType) and not (isinstance(element, IntegerType) and element.width.data == 1):
+        width = element_bytes(element)
+        return b"".join(int(v).to_bytes(width, "little", signed=True) for v in attribute.get_values())
+    if isinstance(element, IntegerType):
+        return bytes(int(v) & 1 for v in attribute.get_values())
+    return bytes(attribute.data.data)
+
+
+# ------------------------------------------------------------------------------------------------------- constructions
+
+
+def construct_memory_view(lowering: Lowering, op: ktdp.ConstructMemoryViewOp) -> None:
+    """Elements become bytes here: offset and strides count elements of the view's type."""
+    type = op.view.type
+    assert isinstance(type, MemRefType)
+    element = type.get_element_type()
+    width = element_bytes(element)
+    sizes = tuple(_number(lowering, op, size, "a size") for size in op.mixed_sizes())
+    strides = tuple(_number(lowering, op, stride, "a stride") * width for stride in op.mixed_strides())
+    symbols = [_number(lowering, op, size, "a size") for size in op.sizes]
+    owned = as_box(op.owned_set(), symbols)
+    if owned is None:
+        refuse(op, "its coordinate set is no box", "give each partition a box of coordinates")
+    address = lowering.integer(op.offset, op) * width
+    lowering.values[op.view] = MemoryView(op.space(), address, sizes, strides, element, owned)
+
+
+def _number(lowering: Lowering, op: Operation, entry: int | SSAValue, what: str) -> int:
+    if isinstance(entry, int):
+        return entry
+    value = lowering.integer(entry, op)
+    active = value.constant[lowering.planner.active]
+    if not value.is_constant or not len(active) or (active != active[0]).any():
+        refuse(op, f"{what} differs from core to core or changes in a loop")
+    return int(active[0])
+
+
+def construct_distributed_view(lowering: Lowering, op: ktdp.ConstructDistributedMemoryViewOp) -> None:
+    """Collects the partitions."""
+    partitions = tuple(lowering.get(view, MemoryView, op, "the view") for view in op.views)
+    type = op.view.type
+    assert isinstance(type, MemRefType)
+    lowering.values[op.view] = DistributedView(partitions, len(type.get_shape()))
+
+
+def construct_access_tile(lowering: Lowering, op: ktdp.ConstructAccessTileOp) -> None:
+    """Evaluates the base coordinates; the set must be a box."""
+    memory = lowering.get(op.base, (MemoryView, DistributedView), op, "the base")
+    indices = [lowering.integer(index, op) for index in op.indices]
+    map = op.base_map.data
+    try:
+        base = scalars.evaluate_map(map, indices[: map.num_dims], indices[map.num_dims :], lowering.cores)
+    except NotAffine as fault:
+        refuse(op, str(fault))
+    symbols = [_number(lowering, op, symbol, "a symbol") for symbol in op.symbol_operands]
+    ranges = as_box(op.access_tile_set.data, symbols)
+    if ranges is None:
+        refuse(op, "its access set is no box", "mask the tensor instead, or access one box at a time")
+    order = _permutation(op, op.access_tile_order.data)
+    lowering.values[op.tile] = AccessTile(memory, base, ranges[: len(order)], order)
+
+
+def _permutation(op: Operation, map: AffineMap) -> tuple[int, ...]:
+    order = tuple(r.position for r in map.results if isinstance(r, AffineDimExpr))
+    if sorted(order) != list(range(map.num_dims)):
+        refuse(op, f"the order {map} is no permutation")
+    return order
+
+
+def construct_indirect_tile(lowering: Lowering, op: ktdp.ConstructIndirectAccessTileOp) -> None:
+    """One indirect subscript whose variables appear in no other subscript; the others step through a row."""
+    memory = lowering.get(op.base, MemoryView, op, "the base")
+    captured = [lowering.integer(value, op) for value in op.captured]
+    ranges = as_box(op.variables_space_set.data, [_number(lowering, op, s, "a symbol") for s in op.symbol_operands])
+    if ranges is None:
+        refuse(op, "its variables walk no box")
+    order = _permutation(op, op.variables_space_order.data)
+    variables = tuple(stop - start for start, stop in ranges[: len(order)])
+    starts = [constant(start, lowering.cores) for start, _ in ranges[: len(order)]]
+    subscripts = list(op.subscripts())
+    indirect = [dim for dim, (view, _) in enumerate(subscripts) if view is not None]
+    if len(indirect) != 1:
+        refuse(op, f"{len(indirect)} of its subscripts are indirect", "pick along one dimension")
+    (picked,) = indirect
+    base = constant(0, lowering.cores)
+    row_strides = [0] * len(variables)
+    index_view, index_map = subscripts[picked]
+    assert index_view is not None
+    index_memory = lowering.get(index_view, MemoryView, op, "the index view")
+    for dim, (_, map) in enumerate(subscripts):
+        if dim != picked:
+            start, steps = _linear(lowering, op, map, 0, captured, starts, len(variables))
+            base = base + start * memory.strides[dim]
+            row_strides = [total + step * memory.strides[dim] for total, step in zip(row_strides, steps, strict=True)]
+    index_steps = [0] * len(variables)
+    index_start = constant(0, lowering.cores)
+    for dim in range(len(index_map.results)):
+        start, steps = _linear(lowering, op, index_map, dim, captured, starts, len(variables))
+        index_start = index_start + start * index_memory.strides[dim]
+        index_steps = [t + step * index_memory.strides[dim] for t, step in zip(index_steps, steps, strict=True)]
+    along = tuple(v for v in range(len(variables)) if index_steps[v])
+    if any(row_strides[v] for v in along):
+        refuse(op, "a variable walks both the index and a row", "use a variable of its own for each")
+    index = _in_memory(lowering, op, index_memory).moved(index_start)
+    index = index.shaped([variables[v] for v in along], [index_steps[v] for v in along])
+    lowering.values[op.tile] = IndirectTile(
+        memory, index, index_memory, picked, base, variables, along, tuple(row_strides), order
+    )
+
+
+def _linear(
+    lowering: Lowering,
+    op: Operation,
+    map: AffineMap,
+    result: int,
+    captured: Sequence[CoreValue],
+    starts: Sequence[CoreValue],
+    variables: int,
+) -> tuple[CoreValue, list[int]]:
+    """A subscript as its value at the first point and its steps along each variable."""
+    from ktir.maths.sets import linear_form
+
+    form = linear_form(map.results[result], [])
+    if form is None:
+        refuse(op, f"the subscript {map.results[result]} is not linear", "split the variable by hand")
+    factors, offset = form
+    value = constant(offset, lowering.cores)
+    for position, known in enumerate([*captured, *starts]):
+        value = value + known * factors.get(position, 0)
+    return value, [factors.get(len(captured) + v, 0) for v in range(variables)]
+
+
+# ------------------------------------------------------------------------------------------------------ loads and stores
+
+
+def _in_memory(lowering: Lowering, op: Operation, memory: MemoryView) -> View:
+    """The first element of ``memory`` as a view of all its elements."""
+    active = lowering.planner.active
+    if memory.space.kind == "global":
+        storage = lowering.places.in_global(op, memory, active)
+    else:
+        storage = lowering.places.in_scratchpad(memory, active, lowering.planner.plan.number)
+    return View(storage, memory.address - storage.offset, memory.sizes, memory.strides, memory.element)
+
+
+def tile_view(lowering: Lowering, op: Operation, tile: AccessTile, memory: MemoryView) -> View:
+    """The elements of ``tile`` where they lie."""
+    check_inside(lowering, op, tile, memory)
+    view = _in_memory(lowering, op, memory)
+    for coordinate, (start, _), stride in zip(tile.base, tile.ranges, memory.strides, strict=True):
+        view = view.moved((coordinate + start) * stride)
+    return view.shaped(tile.shape, [memory.strides[dim] for dim in tile.order])
+
+
+def check_inside(lowering: Lowering, op: Operation, tile: AccessTile, memory: MemoryView) -> None:
+    """Raises :class:`OutOfBounds` where some core reaches outside the view, in any iteration."""
+    active = lowering.planner.active
+    for dim, (coordinate, (start, stop), size) in enumerate(zip(tile.base, tile.ranges, memory.sizes, strict=True)):
+        low, high = (coordinate.minimum() + start)[active], (coordinate.maximum() + stop)[active]
+        if len(low) and (low.min() < 0 or high.max() > size):
+            raise OutOfBounds(
+                f"the access reaches [{int(low.min())}, {int(high.max())}) along dimension {dim} of a view of {size}",
+                location=location_of(op),
+                remedy="let the last tile be smaller, or enlarge the view",
+            )
+
+
+def load(lowering: Lowering, op: ktdp.LoadOp) -> None:
+    """Brings the elements to a tile; an own view that nothing writes in this launch is read where it lies."""
+    from ktir.backends.dataflow.lower import ring
+
+    tile = lowering.get(op.access_tile, (AccessTile, IndirectTile), op, "the access tile")
+    shape, _ = shape_and_element(op.result.type, op)
+    if isinstance(tile, IndirectTile):
+        lowering.values[op.result] = _gather(lowering, tile)
+        return
+    if prod(tile.shape) != prod(shape):
+        refuse(op, f"the access has shape {tile.shape}, the tensor {shape}")
+    if isinstance(tile.memory, DistributedView):
+        view = ring.load_distributed(lowering, op, tile, tile.memory)
+    elif tile.memory.space.core is not None:
+        view = ring.load_distributed(lowering, op, tile, DistributedView((tile.memory,), len(tile.memory.sizes)))
+    elif tile.memory.space.kind == "ct_local":
+        view = tile_view(lowering, op, tile, tile.memory)
+        if lowering.stores_locally:
+            view = lowering.dense(view)
+    else:
+        source = tile_view(lowering, op, tile, tile.memory)
+        target, view = lowering.planner.value_tile(
+            tile.shape, source.element, "hbm_ld", slots=lowering.prefetch_slots
+        )
+        moves.copy(lowering.planner, lowering.limits, "hbm_ld", source, target)
+    lowering.values[op.result] = view.shaped(shape, view.strides if len(view.strides) == len(shape) else row_major(shape, view.element))
+
+
+def store(lowering: Lowering, op: ktdp.StoreOp) -> None:
+    """Writes a tensor to device memory or to the core's own scratchpad."""
+    from ktir.backends.dataflow.lower import ring
+
+    tile = lowering.get(op.access_tile, (AccessTile, IndirectTile), op, "the access tile")
+    data = lowering.tensor(op.data, op)
+    if isinstance(data, Undefined):
+        return
+    if isinstance(tile, IndirectTile):
+        _scatter(lowering, op, tile, _stored(lowering, op, data))
+        return
+    if isinstance(tile.memory, DistributedView):
+        ring.store_distributed(lowering, op, tile, tile.memory, _stored(lowering, op, data))
+        return
+    if tile.memory.space.core is not None:
+        refuse(op, "it writes another core's scratchpad", "store to the own one and let the other core load")
+    target = tile_view(lowering, op, tile, tile.memory)
+    if tile.memory.space.kind == "ct_local":
+        moves.write(lowering.planner, lowering.limits, data, target)
+    else:
+        moves.copy(lowering.planner, lowering.limits, "hbm_st", _stored(lowering, op, data), target)
+
+
+def _stored(lowering: Lowering, op: ktdp.StoreOp, data: Tensor) -> View:
+    """The data as it lies in the scratchpad, with a second slot in a loop so that the store drains behind."""
+    if isinstance(data, View):
+        return data
+    slots = 2 if lowering.planner.block.loop is not None and isinstance(data, Pending) else 1
+    if isinstance(data, Splat):
+        return lowering.dense(data)
+    return lowering.stored(data, slots=slots)
+
+
+def _gather(lowering: Lowering, tile: IndirectTile) -> View:
+    """Rows lie one behind the other in the tile, in the order of the index."""
+    planner = lowering.planner
+    index = _index_tile(lowering, tile)
+    row = [v for v in range(len(tile.variables)) if v not in tile.along]
+    sizes = [tile.variables[v] for v in (*tile.along, *row)]
+    target, view = planner.value_tile(sizes, tile.memory.element, "hbm_ld", slots=lowering.prefetch_slots)
+    planner.add("hbm_ld", _indirect(lowering, tile, index, target, scatters=False))
+    return _as_result(tile, view, [*tile.along, *row])
+
+
+def _scatter(lowering: Lowering, op: ktdp.StoreOp, tile: IndirectTile, data: View) -> None:
+    index = _index_tile(lowering, tile)
+    row = [v for v in range(len(tile.variables)) if v not in tile.along]
+    by_variable = {variable: stride for variable, stride in zip(tile.order, data.strides, strict=True)}
+    walk = [*tile.along, *row]
+    arranged = data.shaped([tile.variables[v] for v in walk], [by_variable[v] for v in walk])
+    if len(tile.along) != 1:
+        arranged = lowering.dense(arranged)
+    lowering.planner.add("hbm_st", _indirect(lowering, tile, index, arranged, scatters=True))
+
+
+def _index_tile(lowering: Lowering, tile: IndirectTile) -> View:
+    target, view = lowering.planner.value_tile(
+        tile.index.shape, tile.index.element, "hbm_ld", slots=lowering.prefetch_slots
+    )
+    moves.copy(lowering.planner, lowering.limits, "hbm_ld", tile.index, target)
+    return view
+
+
+def _indirect(lowering: Lowering, tile: IndirectTile, index: View, lines: View, *, scatters: bool) -> Gather:
+    memory = tile.memory
+    active = lowering.planner.active
+    storage = lowering.places.in_global(lowering.planner.origin, memory, active)
+    row = [v for v in range(len(tile.variables)) if v not in tile.along]
+    table = View(
+        storage,
+        memory.address - storage.offset + tile.base,
+        tuple(tile.variables[v] for v in row),
+        tuple(tile.row_strides[v] for v in row),
+        memory.element,
+    )
+    return Gather(table, index, lines, memory.strides[tile.picked], lines.strides[len(tile.along) - 1] if tile.along else 0, scatters)
+
+
+def _as_result(tile: IndirectTile, view: View, walk: Sequence[int]) -> View:
+    """From the order of the walk to the order of the result."""
+    at = {variable: position for position, variable in enumerate(walk)}
+    return view.shaped(
+        [tile.variables[v] for v in tile.order], [view.strides[at[v]] for v in tile.order]
+    )
+
+
+def everywhere(cores: int) -> Mask:
+    """All cores."""
+    return np.ones(cores, dtype=np.bool_)

@@ -1,0 +1,344 @@
+"""The lowering as a whole: launches to plans, plans to addresses, all of it to one ``dfp.program``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+import numpy as np
+from xdsl.dialects import func
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, ModuleOp
+from xdsl.ir import Block as IrBlock, Operation, Region, SSAValue
+
+from ktir.backends.dataflow.lower import kernel as kernels
+from ktir.backends.dataflow.lower import moves, scalars
+from ktir.backends.dataflow.lower.context import Lowering, refuse
+from ktir.backends.dataflow.lower.emit import Resolved, UnitWriter
+from ktir.backends.dataflow.lower.launches import Launch, LaunchArguments, Placed, Trace, grid_of, trace
+from ktir.backends.dataflow.lower.memory import Constants, Places
+from ktir.backends.dataflow.lower.plan import (
+    Block,
+    Copy,
+    Gather,
+    Item,
+    LaunchPlan,
+    Loop,
+    Planner,
+    Step,
+    Storage,
+    Tile,
+    insert_handshakes,
+    views_of,
+)
+from ktir.backends.dataflow.lower.reuse import share_tiles
+from ktir.backends.dataflow.lower.tensors import Splat
+from ktir.backends.dataflow.lower.values import PerCore, constant
+from ktir.dialect import dfp, ktdp
+from ktir.dialect.ktdp.attrs import MemorySpace
+from ktir.dialect.locations import location_of
+from ktir.errors import CapacityExceeded
+from ktir.machine.description import Machine
+from ktir.maths.lifetimes import Occupied, Room, Tenant, allocate
+
+UNITS = ("hbm_ld", "hbm_st", "lx_ld", "lx_st", "pe", "sfu", "ring_tx", "ring_rx")
+"""Order in which the programs of the units are written."""
+
+QUEUE_ENDS = {
+    structured_name: ends
+    for structured_name, ends in {
+        "q_pe": ("lx_ld", "pe"),
+        "q_pe_out": ("pe", "lx_st"),
+        "q_sfu_out": ("sfu", "lx_st"),
+        **{moves.sfu_queue(number): ("lx_ld", "sfu") for number in range(moves.MAX_INPUTS + 1)},
+    }.items()
+}
+
+
+@dataclass(frozen=True)
+class LoweredProgram:
+    """A dataflow program and where the host puts and finds its data.
+
+    ``inputs`` are copied to device memory before it runs, ``outputs`` are read back behind it; ``constants`` are bytes
+    at device addresses that belong to the program. ``kernels`` names the launches in order.
+    """
+
+    module: ModuleOp
+    machine: Machine
+    inputs: tuple[Placed, ...]
+    outputs: tuple[Placed, ...]
+    constants: tuple[tuple[int, bytes], ...]
+    kernels: tuple[str, ...]
+    ddr_bytes: int
+    lx_bytes: int
+
+
+def lower_to_dfp(
+    module: ModuleOp, machine: Machine, function: str | None, launch: LaunchArguments
+) -> LoweredProgram:
+    """Lowers ``function`` (``@main``, or one kernel with its arguments) for ``machine``.
+
+    Raises :class:`NotLowerable` where an operation has no form on the machine, :class:`CapacityExceeded` where its
+    tiles do not fit the scratchpad, :class:`OutOfBounds` where it reaches outside a view, and
+    :class:`ArgumentError`, :class:`FunctionNotFound`, :class:`GridExceedsMachine` where the launch is not possible.
+    """
+    traced = trace(module, machine, function, launch)
+    cores = max((prod(grid_of(each.kernel)) for each in traced.launches), default=1)
+    step = max(128, machine.alignment)
+    places = Places(traced.allocations)
+    constants = Constants(-(-traced.end // step) * step, step)
+    plans = [
+        plan_launch(machine, places, constants, cores, number, each) for number, each in enumerate(traced.launches)
+    ]
+    return Assembly(machine, places, constants, cores, plans, traced).program()
+
+
+# ---------------------------------------------------------------------------------------------------------------- plans
+
+
+def plan_launch(
+    machine: Machine, places: Places, constants: Constants, cores: int, number: int, launch: Launch
+) -> LaunchPlan:
+    """What all units do in one launch."""
+    kernel = launch.kernel
+    grid = grid_of(kernel)
+    everyone = np.arange(cores) < prod(grid)
+    origin = launch.call if launch.call is not None else kernel
+    plan = LaunchPlan(number, location_of(origin))
+    planner = Planner(plan, everyone)
+    planner.origin = kernel
+    lowering = Lowering(
+        machine,
+        moves.Limits.of(machine),
+        planner,
+        places,
+        constants,
+        everyone,
+        coordinates_of(grid, cores),
+        _stores_locally(kernel),
+    )
+    for argument, value in zip(kernel.body.block.args, launch.arguments, strict=True):
+        _bind(lowering, kernel, argument, value)
+
+    def body() -> None:
+        kernels.lower_body(lowering, kernel.body.block)
+
+    planner.active = np.ones(cores, dtype=np.bool_)
+    planner.guarded(everyone, body)
+    share_tiles(plan)
+    insert_handshakes(plan)
+    return plan
+
+
+def _bind(lowering: Lowering, kernel: func.FuncOp, argument: SSAValue, value: int | float | None) -> None:
+    if value is None:
+        return
+    type = argument.type
+    if isinstance(type, ktdp.RuntimeArgType):
+        type = type.payload
+    if isinstance(type, AnyFloat):
+        lowering.values[argument] = Splat(FloatAttr(float(value), type), (), type)
+    elif scalars.is_integral(type) and isinstance(value, int):
+        lowering.values[argument] = constant(value, lowering.cores)
+    else:
+        refuse(kernel, f"argument {argument.name_hint} of type {argument.type} is given {value}")
+
+
+def coordinates_of(grid: Sequence[int], cores: int) -> tuple[PerCore, ...]:
+    """Tile ids along the axes of ``grid``; the first axis varies fastest with the core number."""
+    numbers = np.arange(cores, dtype=np.int64)
+    return tuple(numbers // prod(grid[:axis]) % extent for axis, extent in enumerate(grid))
+
+
+def _stores_locally(kernel: func.FuncOp) -> bool:
+    """Whether the kernel stores to a view of a scratchpad."""
+    for op in kernel.walk():
+        if isinstance(op, ktdp.StoreOp):
+            tile = op.access_tile.owner
+            base = tile.operands[0].owner if isinstance(tile, Operation) else None
+            if isinstance(base, ktdp.ConstructMemoryViewOp) and base.space() != MemorySpace("global"):
+                return True
+    return False
+
+
+# ------------------------------------------------------------------------------------------------------------- assembly
+
+
+@dataclass(eq=False)
+class Assembly:
+    """Gives everything its address and writes the program."""
+
+    machine: Machine
+    places: Places
+    constants: Constants
+    cores: int
+    plans: list[LaunchPlan]
+    traced: Trace
+    buffers: dict[Storage | Tile, Resolved] = field(default_factory=dict[Storage | Tile, Resolved])
+    declared: list[Operation] = field(default_factory=list[Operation])
+    queues: dict[str, dfp.QueueOp] = field(default_factory=dict[str, dfp.QueueOp])
+    lx_bytes: int = 0
+
+    def program(self) -> LoweredProgram:
+        """The program and its host side."""
+        stored = self._declare_global()
+        regions = self._declare_regions()
+        for plan in self.plans:
+            self._declare_tiles(plan, regions)
+        units = [unit for name in UNITS if (unit := self._unit(name)) is not None]
+        body = IrBlock([*self.declared, *self.queues.values(), *units])
+        names = [each.kernel.sym_name.data for each in self.traced.launches]
+        made = dfp.ProgramOp("program", self.machine.name, self.cores, Region(body))
+        outputs = [placed for placed in self.traced.outputs if placed.offset in stored]
+        return LoweredProgram(
+            ModuleOp([made]),
+            self.machine,
+            tuple(self.traced.inputs),
+            tuple(outputs),
+            tuple((storage.offset, content) for storage, content in self.constants.contents),
+            tuple(names),
+            self.constants.start,
+            self.lx_bytes,
+        )
+
+    def _declare(self, place: Storage | Tile, made: dfp.BufferOp) -> None:
+        self.declared.append(made)
+        self.buffers[place] = Resolved(made.result)
+
+    def _declare_global(self) -> set[int]:
+        """Buffers for the allocations in use; returns the offsets of those that are stored to."""
+        used: dict[Storage, None] = {}
+        stored: set[int] = set()
+        for plan in self.plans:
+            for step in steps_of(plan.body):
+                for view in views_of(step.action):
+                    if isinstance(view.place, Storage) and view.place.memory == "ddr":
+                        used[view.place] = None
+                if step.unit == "hbm_st" and isinstance(step.action, Copy | Gather):
+                    target = step.action.source if isinstance(step.action, Gather) else step.action.target
+                    if isinstance(target.place, Storage):
+                        stored.add(target.place.offset)
+        memory = self.machine.global_memory.name
+        for storage in sorted(used, key=lambda storage: (storage.offset, storage.name)):
+            self._declare(storage, dfp.BufferOp(storage.name, memory, storage.offset, storage.size))
+        return stored
+
+    def _declare_regions(self) -> list[Occupied]:
+        """One buffer for scratchpad ranges that share bytes at the same time."""
+        groups: list[Occupied] = []
+        members: list[list[Storage]] = []
+        for room, storage in sorted(self.places.scratch.items()):
+            launches = self.places.touched[storage]
+            group = Occupied(Tenant(storage.name, len(room), min(launches), max(launches)), room)
+            mine = [storage]
+            position = 0
+            while position < len(groups):
+                other = groups[position]
+                if other.room.overlaps(group.room) and other.tenant.meets(group.tenant):
+                    group = _united(group, other)
+                    mine += members[position]
+                    del groups[position], members[position]
+                    position = 0
+                else:
+                    position += 1
+            groups.append(group)
+            members.append(mine)
+        memory = self.machine.scratchpad.name
+        for group, mine in zip(groups, members, strict=True):
+            made = dfp.BufferOp(
+                group.tenant.name,
+                memory,
+                group.room.start,
+                len(group.room),
+                launches=(group.tenant.first, group.tenant.last),
+            )
+            self.declared.append(made)
+            for storage in mine:
+                self.buffers[storage] = Resolved(made.result, storage.offset - group.room.start)
+        self.lx_bytes = max((group.room.stop for group in groups), default=0)
+        return groups
+
+    def _declare_tiles(self, plan: LaunchPlan, regions: Sequence[Occupied]) -> None:
+        """Addresses for the tiles of a launch, apart from each other and from the regions that live then."""
+        align = self.machine.alignment
+        tiles = {f"l{plan.number}_{tile.name}": tile for tile in plan.tiles}
+        tenants = [
+            Tenant(name, -(-tile.size // align) * align * tile.slots, plan.number, plan.number)
+            for name, tile in tiles.items()
+        ]
+        allocation = allocate(tenants, alignment=align, occupied=regions)
+        used = max((room.stop for room in allocation.rooms.values()), default=0)
+        self.lx_bytes = max(self.lx_bytes, used)
+        if used > self.machine.scratchpad_bytes:
+            self._overflow(plan, used)
+        for name, tile in tiles.items():
+            room = allocation.rooms[name]
+            made = dfp.BufferOp(
+                name,
+                self.machine.scratchpad.name,
+                room.start,
+                len(room) // tile.slots,
+                slots=tile.slots,
+                producer=tile.producer,
+                consumers=tile.consumers,
+                launches=(plan.number, plan.number),
+            )
+            made.location = tile.origin.location
+            self._declare(tile, made)
+
+    def _overflow(self, plan: LaunchPlan, used: int) -> None:
+        largest = sorted(plan.tiles, key=lambda tile: -tile.size * tile.slots)[:5]
+        parts = ", ".join(
+            f"{tile.slots} x {tile.size} bytes for {tile.origin.name}"
+            + (f" at {place}" if (place := location_of(tile.origin)) is not None else "")
+            for tile in largest
+        )
+        raise CapacityExceeded(
+            f"the tiles of launch {plan.number} need {used} bytes of scratchpad, {self.machine.name} has "
+            f"{self.machine.scratchpad_bytes}: {parts}",
+            location=location_of(largest[0].origin) if largest else plan.location,
+            remedy="use smaller tiles or more cores",
+        )
+
+    # ------------------------------------------------------------------------------------------------------------ units
+
+    def _queue(self, name: str) -> SSAValue:
+        if name not in self.queues:
+            source, target = QUEUE_ENDS[name]
+            described = self.machine.queue(source, target)
+            self.queues[name] = dfp.QueueOp(name, source, target, described.depth, described.width)
+        return self.queues[name].result
+
+    def _unit(self, name: str) -> dfp.UnitOp | None:
+        """The program of one unit on all cores, or None if it never does anything."""
+        if not any(_concerns(plan.body, name) for plan in self.plans):
+            return None
+        writer = UnitWriter(name, self.cores, self.buffers, self._queue)
+        for plan in self.plans:
+            if plan.number:
+                writer.barrier(plan.number, self.traced.launches[plan.number].call)
+            writer.launch(plan)
+        return dfp.UnitOp(name, list(range(self.cores)), 0, writer.region())
+
+
+def _united(left: Occupied, right: Occupied) -> Occupied:
+    room = Room(min(left.room.start, right.room.start), max(left.room.stop, right.room.stop))
+    first, last = min(left.tenant.first, right.tenant.first), max(left.tenant.last, right.tenant.last)
+    return Occupied(Tenant(left.tenant.name, len(room), first, last), room)
+
+
+def items_of(block: Block) -> Iterator[Item]:
+    """All items of a block and of the loops in it."""
+    for item in block.items:
+        yield item
+        if isinstance(item, Loop):
+            yield from items_of(item.body)
+
+
+def steps_of(block: Block) -> Iterator[Step]:
+    """All steps of a block and of the loops in it."""
+    return (item for item in items_of(block) if isinstance(item, Step))
+
+
+def _concerns(block: Block, unit: str) -> bool:
+    return any(not isinstance(item, Loop) and item.unit == unit for item in items_of(block))

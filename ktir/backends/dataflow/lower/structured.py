@@ -1,0 +1,486 @@
+"""Structured operations with reductions: which are contractions for the matrix unit, which go through the vector unit.
+
+A *contraction* multiplies two operands and adds up over the loops that its output lacks. Its loops are batch (in both
+operands and the output), rows (first operand and output), columns (second operand and output) or depth (both operands).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from xdsl.dialects import arith, linalg
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
+from xdsl.dialects.linalg.ops import LinalgStructuredOperation
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
+
+from ktir.backends.dataflow.lower import moves
+from ktir.backends.dataflow.lower.context import Lowering, refuse, shape_and_element
+from ktir.backends.dataflow.lower.plan import Drain, Pe, ScalarBody, SfuReduce, Stream, View
+from ktir.backends.dataflow.lower.pointwise import Streams, ViewOf, iteration_space, operand_view
+from ktir.backends.dataflow.lower.tensors import Box, Pending, Splat, Tensor, Undefined
+from ktir.backends.dataflow.lower.values import CoreValue, constant, variable
+
+PE_IN, PE_OUT = "q_pe", "q_pe_out"
+ROWS_PER_BLOCK = 512
+"""Rows that one stationary block serves before the next is loaded."""
+
+
+# ---------------------------------------------------------------------------------------------------------- contractions
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """Loops by role. ``lhs`` and ``rhs`` are positions of the operands among the inputs."""
+
+    batch: tuple[int, ...]
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+    depth: tuple[int, ...]
+
+
+def classify(lhs: AffineMap, rhs: AffineMap, out: AffineMap) -> Contraction | None:
+    """The roles of the loops, or None where a loop is in one operand alone or a map is no projection."""
+    if not all(isinstance(r, AffineDimExpr | AffineConstantExpr) for map in (lhs, rhs, out) for r in map.results):
+        return None
+    in_lhs, in_rhs, in_out = (
+        {r.position for r in map.results if isinstance(r, AffineDimExpr)} for map in (lhs, rhs, out)
+    )
+    loops = range(lhs.num_dims)
+    if any((loop in in_lhs) + (loop in in_rhs) + (loop in in_out) < 2 for loop in loops):
+        return None
+    return Contraction(
+        tuple(loop for loop in loops if loop in in_lhs & in_rhs & in_out),
+        tuple(loop for loop in loops if loop in in_lhs & in_out and loop not in in_rhs),
+        tuple(loop for loop in loops if loop in in_rhs & in_out and loop not in in_lhs),
+        tuple(loop for loop in loops if loop in in_lhs & in_rhs and loop not in in_out),
+    )
+
+
+def multiplies_and_adds(block: Block) -> bool:
+    """Whether a body adds the product of its first two arguments, perhaps widened, to the third."""
+    if len(block.args) != 3 or block.last_op is None or len(block.last_op.operands) != 1:
+        return False
+    total = block.last_op.operands[0].owner
+    if not isinstance(total, arith.AddfOp | arith.AddiOp):
+        return False
+    product = next((o.owner for o in total.operands if isinstance(o.owner, arith.MulfOp | arith.MuliOp)), None)
+    if not isinstance(product, Operation) or block.args[2] not in total.operands:
+        return False
+    return {_unwidened(operand) for operand in product.operands} == set(block.args[:2])
+
+
+def _unwidened(value: SSAValue) -> SSAValue:
+    owner = value.owner
+    return owner.operands[0] if isinstance(owner, arith.ExtFOp | arith.ExtSIOp | arith.ExtUIOp) else value
+
+
+Dims = tuple[tuple[int, tuple[int, ...]], ...]
+"""Loops of one role: extent, and the byte stride of each operand that has the loop."""
+
+
+def lower_contraction(lowering: Lowering, op: LinalgStructuredOperation, roles: Contraction) -> None:
+    """Emits the matrix unit's steps for ``op``; its result is written where its reader wants it."""
+    shape, element = shape_and_element(op.results[0].type, op)
+    initial = lowering.tensor(op.outputs[0], op)
+    contraction = Contracted.of(lowering, op, roles)
+    start = None if is_zero(initial) else contraction.accumulated(_stored(lowering, initial))
+    target, view = lowering.place(op.results[0], shape, element)
+    contraction.emit(start, contraction.accumulated(target))
+    lowering.values[op.results[0]] = view
+
+
+def _stored(lowering: Lowering, tensor: Tensor) -> View:
+    return tensor if isinstance(tensor, View) else lowering.stored(tensor)
+
+
+def is_zero(tensor: Tensor) -> bool:
+    """Whether ``tensor`` is known to be zero everywhere."""
+    if not isinstance(tensor, Splat):
+        return False
+    match tensor.value:
+        case FloatAttr():
+            return tensor.value.value.data == 0.0
+        case IntegerAttr():
+            return tensor.value.value.data == 0
+        case _:
+            return False
+
+
+@dataclass(eq=False)
+class Contracted:
+    """A contraction over views of all loops."""
+
+    lowering: Lowering
+    op: LinalgStructuredOperation
+    roles: Contraction
+    extents: tuple[int, ...]
+    maps: list[AffineMap]
+    lhs: View
+    rhs: View
+
+    @staticmethod
+    def of(lowering: Lowering, op: LinalgStructuredOperation, roles: Contraction) -> Contracted:
+        """Looks the operands up and checks that the matrix unit has their type."""
+        extents, maps = iteration_space(op)
+        views = [lowering.view(operand, op) for operand in op.inputs]
+        for view in views:
+            name = str(view.element)
+            if not lowering.machine.capable("pe", "mac", name):
+                refuse(op, f"the matrix unit does not multiply {name}", "cast the operands to f16 or f32")
+        over = tuple(range(len(extents)))
+        lhs, rhs = (operand_view(op, view, map, extents, over) for view, map in zip(views, maps, strict=False))
+        return Contracted(lowering, op, roles, extents, maps, lhs, rhs)
+
+    def accumulated(self, view: View) -> View:
+        """The output as a view of all loops."""
+        return operand_view(self.op, view, self.maps[2], self.extents, tuple(range(len(self.extents))))
+
+    def _dims(self, loops: Sequence[int], views: Sequence[View]) -> Dims:
+        box = Box(
+            tuple(self.extents[loop] for loop in loops),
+            tuple(tuple(view.strides[loop] for loop in loops) for view in views),
+        ).coalesced()
+        return tuple(zip(box.counts, zip(*box.strides, strict=True), strict=True))
+
+    def emit(self, start: View | None, target: View) -> None:
+        """Blocks over columns, rows and depth, inside loops over the batch."""
+        initial = start if start is not None else target
+        lowering = self.lowering
+        budget = max(m.size for m in lowering.machine.memories.values() if m.kind == "accumulator") // 4
+        rows_total = prod(self.extents[loop] for loop in self.roles.rows)
+        row_limit = min(rows_total, ROWS_PER_BLOCK, budget)
+        column_limit = max(1, budget // row_limit)
+        if column_limit > 64:
+            column_limit -= column_limit % 64
+        batch = self._dims(self.roles.batch, (self.lhs, self.rhs, initial, target))
+        columns = self._dims(self.roles.columns, (self.rhs, initial, target))
+        rows = self._dims(self.roles.rows, (self.lhs, initial, target))
+        depth = self._dims(self.roles.depth, (self.lhs, self.rhs))
+
+        def at_batch(_: Dims, b: Sequence[CoreValue]) -> None:
+            def at_columns(n: Dims, c: Sequence[CoreValue]) -> None:
+                def at_rows(m: Dims, r: Sequence[CoreValue]) -> None:
+                    lhs = self.lhs.moved(b[0] + r[0])
+                    rhs = self.rhs.moved(b[1] + c[0])
+                    begun = start.moved(b[2] + c[1] + r[1]) if start is not None else None
+                    self._block(m, n, depth, lhs, rhs, begun, target.moved(b[3] + c[2] + r[2]))
+
+                blocks(lowering, rows, row_limit, at_rows)
+
+            blocks(lowering, columns, column_limit, at_columns)
+
+        blocks(lowering, batch, 1, at_batch)
+
+    def _block(
+        self, rows: Dims, columns: Dims, depth: Dims, lhs: View, rhs: View, start: View | None, target: View
+    ) -> None:
+        planner, limits = self.lowering.planner, self.lowering.limits
+        m, n = _size(rows), _size(columns)
+        if start is None:
+            planner.add("pe", Pe("clear", None, None, rows=m, n=n))
+        else:
+            moves.stream(planner, limits, _block_view(start, (rows, 1), (columns, 1)), PE_IN)
+            planner.add("pe", Pe("preload", PE_IN, start.element, rows=m, n=n))
+
+        def at_depth(piece: Dims, at: Sequence[CoreValue]) -> None:
+            k = _size(piece)
+            moves.stream(planner, limits, _block_view(rhs.moved(at[1]), (piece, 1), (columns, 0)), PE_IN)
+            planner.add("pe", Pe("load", PE_IN, rhs.element, k=k, n=n))
+            moves.stream(planner, limits, _block_view(lhs.moved(at[0]), (rows, 0), (piece, 0)), PE_IN)
+            planner.add("pe", Pe("mac", PE_IN, lhs.element, rows=m, k=k, n=n))
+
+        blocks(self.lowering, depth, max(1, _size(depth)), at_depth)
+        planner.add("pe", Pe("emit", PE_OUT, target.element, rows=m, n=n))
+        moves.drain(planner, limits, PE_OUT, _block_view(target, (rows, 2), (columns, 2)))
+
+
+def _size(dims: Dims) -> int:
+    return prod(count for count, _ in dims)
+
+
+def _block_view(view: View, *groups: tuple[Dims, int]) -> View:
+    """The loops of some roles of an operand, which has the given position among the strides of each role."""
+    dims = [(count, strides[operand]) for dims, operand in groups for count, strides in dims]
+    return view.shaped([count for count, _ in dims], [stride for _, stride in dims])
+
+
+def blocks(
+    lowering: Lowering, dims: Dims, limit: int, emit: Callable[[Dims, Sequence[CoreValue]], None]
+) -> None:
+    """``emit`` on runs of at most ``limit`` elements of ``dims``, with the byte offset of each operand's run."""
+    operands = len(dims[0][1]) if dims else 0
+    nothing = [constant(0, lowering.cores)] * operands
+    if _size(dims) <= limit:
+        return emit(dims, nothing)
+    (count, strides), inner = dims[0], dims[1:]
+    step = limit if not inner else max(1, limit // _size(inner))
+    whole, rest = divmod(count, step)
+
+    def part(size: int, offsets: Sequence[CoreValue]) -> None:
+        shifted = lambda piece, at: emit(piece, [a + b for a, b in zip(offsets, at, strict=True)])  # noqa: E731
+        blocks(lowering, inner if size == 1 and inner else ((size, strides), *inner), limit, shifted)
+
+    if whole:
+        loop = lowering.planner.open_loop("b", np.full(lowering.cores, whole, dtype=np.int64))
+        at = variable(loop.variable)
+        part(step, [at * (stride * step) for stride in strides])
+        lowering.planner.close_loop(loop)
+    if rest:
+        part(rest, [constant(stride * step * whole, lowering.cores) for stride in strides])
+    return None
+
+
+# ------------------------------------------------------------------------------------------------------------ reductions
+
+
+NEUTRAL: dict[str, float] = {
+    "arith.addf": 0.0,
+    "arith.addi": 0,
+    "arith.mulf": 1.0,
+    "arith.muli": 1,
+    "arith.maximumf": float("-inf"),
+    "arith.maxnumf": float("-inf"),
+    "arith.minimumf": float("inf"),
+    "arith.minnumf": float("inf"),
+}
+INNER_LIMIT = 1024
+"""Accumulators that one vector reduction keeps."""
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """A reduction: its loops, one input over all of them, and the scalar body of accumulator and element."""
+
+    extents: tuple[int, ...]
+    kept: tuple[int, ...]
+    folded: tuple[int, ...]
+    input: View
+    body: ScalarBody
+    combiner: str | None
+
+
+def lower_reduction(lowering: Lowering, op: Operation) -> None:
+    """``linalg.reduce``, or a generic whose loops are partly reductions, through the vector unit."""
+    if len(op.results) != 1:
+        refuse(op, "it reduces to several results at once", "reduce to one result at a time")
+    reduced, initial = _short_form(lowering, op) if op.name == "linalg.reduce" else _generic_form(lowering, op)
+    shape, element = shape_and_element(op.results[0].type, op)
+    needs_start = not _is_neutral(initial, reduced.combiner) or reduced.input.element != element
+    start = _stored(lowering, initial) if needs_start else None
+    target, view = lowering.place(op.results[0], shape, element)
+    emit_reduction(lowering, reduced, start, target)
+    lowering.values[op.results[0]] = view
+
+
+def _is_neutral(tensor: Tensor, combiner: str | None) -> bool:
+    if combiner is None or combiner not in NEUTRAL or not isinstance(tensor, Splat):
+        return False
+    value = tensor.value
+    return isinstance(value, FloatAttr | IntegerAttr) and value.value.data == NEUTRAL[combiner]
+
+
+def _short_form(lowering: Lowering, op: Operation) -> tuple[Reduced, Tensor]:
+    """``linalg.reduce``: the operand's dimensions are the loops; the region takes the element, then the accumulator."""
+    source = lowering.view(op.operands[0], op)
+    folded = tuple(op.properties["dimensions"].get_values())  # type: ignore
+    kept = tuple(dim for dim in range(len(source.shape)) if dim not in folded)
+    block = op.regions[0].block
+    body = _cloned(op, block, accumulator=1, elements=[0])
+    return (
+        Reduced(source.shape, kept, folded, source, body, _combiner(block, block.args[1])),
+        lowering.tensor(op.operands[1], op),
+    )
+
+
+def _combiner(block: Block, accumulator: SSAValue) -> str | None:
+    """The one operation that combines accumulator and element, None for longer bodies."""
+    last = block.last_op.operands[0].owner if block.last_op is not None else None
+    if not isinstance(last, Operation) or accumulator not in last.operands or len(last.operands) != 2:
+        return None
+    others = [operand for operand in last.operands if operand is not accumulator]
+    return last.name if len(others) == 1 and _unwidened(others[0]).owner is block else None
+
+
+def _cloned(op: Operation, block: Block, *, accumulator: int, elements: Sequence[int]) -> ScalarBody:
+    """The body of ``block`` as a function of the accumulator and the elements."""
+
+    def build(args: Sequence[SSAValue]) -> tuple[list[Operation], SSAValue]:
+        mapper: dict[SSAValue, SSAValue] = {block.args[accumulator]: args[0]}
+        mapper |= {block.args[element]: arg for element, arg in zip(elements, args[1:], strict=True)}
+        operations: list[Operation] = []
+        for inner in block.ops:
+            if isinstance(inner, linalg.ops.YieldOp):
+                return operations, mapper[inner.operands[0]]
+            made = inner.clone(value_mapper=mapper)
+            mapper.update(zip(inner.results, made.results, strict=True))
+            operations.append(made)
+        refuse(op, "its body yields nothing")
+
+    return build
+
+
+def _generic_form(lowering: Lowering, op: Operation) -> tuple[Reduced, Tensor]:
+    """A generic reduction: what happens to the elements before they are combined becomes a tensor of its own."""
+    assert isinstance(op, LinalgStructuredOperation)
+    extents, maps = iteration_space(op)
+    out_map, block = maps[-1], op.body.block
+    kept = tuple(r.position for r in out_map.results if isinstance(r, AffineDimExpr))
+    folded = tuple(loop for loop in range(len(extents)) if loop not in kept)
+    accumulator = block.args[-1]
+    used = [n for n, argument in enumerate(block.args[:-1]) if argument.uses]
+    combiner = _combiner(block, accumulator)
+    over = tuple(range(len(extents)))
+    if len(used) == 1 and (combiner is not None or not _splits(block, accumulator)):
+        source = operand_view(op, lowering.view(op.inputs[used[0]], op), maps[used[0]], extents, over)
+        body = _cloned(op, block, accumulator=len(block.args) - 1, elements=used)
+        return Reduced(extents, kept, folded, source, body, combiner), lowering.tensor(op.outputs[0], op)
+    if not _splits(block, accumulator):
+        refuse(op, "its body mixes several inputs with the accumulator", "compute the elements in an operation before it")
+    source, last = _elements_first(lowering, op, extents, maps, block, used)
+
+    def combine(args: Sequence[SSAValue]) -> tuple[list[Operation], SSAValue]:
+        operands = [args[0] if operand is accumulator else args[1] for operand in last.operands]
+        made = type(last).create(
+            operands=operands, result_types=[args[0].type], properties=dict(last.properties)
+        )
+        return [made], made.results[0]
+
+    return Reduced(extents, kept, folded, source, combine, last.name), lowering.tensor(op.outputs[0], op)
+
+
+def _splits(block: Block, accumulator: SSAValue) -> bool:
+    """Whether the last operation alone uses the accumulator."""
+    last = block.last_op.operands[0].owner if block.last_op is not None else None
+    if not isinstance(last, Operation) or len(last.operands) != 2 or len(list(accumulator.uses)) != 1:
+        return False
+    return accumulator in last.operands
+
+
+def _elements_first(
+    lowering: Lowering,
+    op: LinalgStructuredOperation,
+    extents: tuple[int, ...],
+    maps: Sequence[AffineMap],
+    block: Block,
+    used: Sequence[int],
+) -> tuple[View, Operation]:
+    """A tile with what is combined, for every point of the loops, and the operation that combines."""
+    last = block.last_op.operands[0].owner if block.last_op is not None else None
+    assert isinstance(last, Operation)
+    accumulator = block.args[-1]
+    (wanted,) = [operand for operand in last.operands if operand is not accumulator]
+    over = tuple(range(len(extents)))
+    streams = Streams(lowering, op, extents)
+    for number in used:
+        streams.add(lowering.tensor(op.inputs[number], op), ViewOf(lowering, op, maps[number], extents, over))
+
+    def build(args: Sequence[SSAValue]) -> tuple[list[Operation], SSAValue]:
+        mapper: dict[SSAValue, SSAValue] = {block.args[n]: arg for n, arg in zip(used, args, strict=True)}
+        operations: list[Operation] = []
+        for inner in block.ops:
+            if inner is last:
+                break
+            made = inner.clone(value_mapper=mapper)
+            mapper.update(zip(inner.results, made.results, strict=True))
+            operations.append(made)
+        return operations, mapper[wanted]
+
+    return lowering.dense(streams.pending(wanted.type, build, False)), last
+
+
+def emit_reduction(lowering: Lowering, reduced: Reduced, start: View | None, target: View) -> None:
+    """Streams the input with the reduced loops between outer and inner ones, so that memory is walked in order."""
+    outer, inner = _outer_and_inner(reduced)
+    source = reduced.input
+    folded = sorted(reduced.folded, key=lambda loop: -abs(source.strides[loop]))
+    at = {loop: position for position, loop in enumerate(reduced.kept)}
+
+    def dims(loops: Sequence[int]) -> Box:
+        others = [target] if start is None else [target, start]
+        return Box(
+            tuple(reduced.extents[loop] for loop in loops),
+            (
+                tuple(source.strides[loop] for loop in loops),
+                *(tuple(view.strides[at[loop]] for loop in loops) for view in others),
+            ),
+        ).coalesced()
+
+    length_box = Box(
+        tuple(reduced.extents[loop] for loop in folded), (tuple(source.strides[loop] for loop in folded),)
+    ).coalesced()
+    _reduce_pieces(lowering, reduced, dims(outer), length_box, dims(inner), source, target, start)
+
+
+def _outer_and_inner(reduced: Reduced) -> tuple[list[int], list[int]]:
+    """Kept loops whose elements lie closer together than those of every reduced loop are inner, the rest outer."""
+    nearest = min((abs(reduced.input.strides[loop]) for loop in reduced.folded if reduced.extents[loop] > 1), default=0)
+    inner: list[int] = []
+    size = 1
+    for loop in reversed(reduced.kept):
+        size *= reduced.extents[loop]
+        if not 0 < abs(reduced.input.strides[loop]) < nearest or size > INNER_LIMIT:
+            break
+        inner.insert(0, loop)
+    return list(reduced.kept[: len(reduced.kept) - len(inner)]), inner
+
+
+def _reduce_pieces(
+    lowering: Lowering,
+    reduced: Reduced,
+    outer: Box,
+    length: Box,
+    inner: Box,
+    source: View,
+    target: View,
+    start: View | None,
+) -> None:
+    """One vector reduction where the descriptor holds all loops, else loops over the outermost."""
+    planner, limits = lowering.planner, lowering.limits
+    real = [box for box in (outer, length, inner) if prod(box.counts) > 1]
+    if sum(len(box.counts) for box in real) > limits.descriptor_dims and len(outer.counts) and prod(outer.counts) > 1:
+        loop = planner.open_loop("r", np.full(planner.cores, outer.counts[0], dtype=np.int64))
+        at = variable(loop.variable)
+        rest = Box(outer.counts[1:] or (1,), tuple(strides[1:] or (0,) for strides in outer.strides))
+        moved = [
+            view.moved(at * strides[0]) for view, strides in zip((source, target), outer.strides, strict=False)
+        ]
+        begun = start.moved(at * outer.strides[2][0]) if start is not None else None
+        _reduce_pieces(lowering, reduced, rest, length, inner, moved[0], moved[1], begun)
+        return planner.close_loop(loop)
+    sizes = [prod(box.counts) for box in (outer, length, inner)]
+    kept = [box for box in (outer, inner) if prod(box.counts) > 1] or [outer]
+    written = target.shaped(
+        [count for box in kept for count in box.counts], [stride for box in kept for stride in box.strides[1]]
+    )
+    if start is not None:
+        begun = start.shaped(
+            [count for box in kept for count in box.counts], [stride for box in kept for stride in box.strides[2]]
+        )
+        moves.stream(planner, limits, begun, moves.sfu_queue(1))
+    read = source.shaped(
+        [count for box in real for count in box.counts] or [1],
+        [stride for box in real for stride in box.strides[0]] or [0],
+    )
+    moves.stream(planner, limits, read, moves.sfu_queue(0))
+    types: list[Attribute] = [target.element, source.element]
+    planner.add(
+        "sfu",
+        SfuReduce(
+            moves.sfu_queue(0),
+            moves.SFU_OUT,
+            moves.sfu_queue(1) if start is not None else None,
+            sizes[0],
+            sizes[1],
+            sizes[2],
+            moves.region_of(types, reduced.body),
+        ),
+    )
+    moves.drain(planner, limits, moves.SFU_OUT, written)
+    return None
+
+
+__all__ = ["Drain", "Pending", "Stream", "Undefined", "classify", "is_zero", "lower_contraction", "lower_reduction"]
