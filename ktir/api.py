@@ -130,14 +130,15 @@ def compile(
     return compile_model(model, tuple(args), dict(kwargs or {}), _load_machine(machine, {}), options)
 
 
-def load(path: str | Path) -> Program:
+def load(path: str | Path, *, machine: str | Path | Machine | None = None) -> Program:
     """A program that :meth:`ktir.Program.save` wrote. Runs no code from the file and needs no model code.
 
+    ``machine`` replaces the one it was compiled for, which is found by name otherwise.
     Raises :class:`ktir.errors.PackageError` for a file that is no package, is damaged, or was made by another version.
     """
     from ktir.package import load_package
 
-    return load_package(Path(path))
+    return load_package(Path(path), _described(machine))
 
 
 def _described(name: str | Path | Machine | None) -> Machine | None:
@@ -148,7 +149,7 @@ def _load_machine(name: str | Path | Machine, values: Mapping[str, object]) -> M
     from ktir.machine.description import Machine
     from ktir.machine.loader import load as load_description
 
-    return name if isinstance(name, Machine) else load_description(name, **values)
+    return name if isinstance(name, Machine) else load_description(name, values)
 
 
 def _timed(program: Module, entry: str, values: Mapping[str, Any], machine: Machine) -> tuple[Timing, Report]:

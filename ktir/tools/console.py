@@ -1,15 +1,15 @@
 """What the commands share: where output goes, how errors look, how long steps show that they live.
 
 Results go to standard output, everything else to standard error. With ``--json`` standard output holds one JSON object
-and nothing else. Exit statuses: 0 for success, 1 when the input is at fault (a :class:`ktir.KtirError`, a failed check),
-2 for wrong usage, 70 for a fault of the tool itself, 130 after an interrupt.
+and nothing else. Exit statuses: 0 for success, 1 when the input is at fault (a :class:`ktir.KtirError`, a failed
+check), 2 for wrong usage, 70 for a fault of the tool itself, 130 after an interrupt.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -36,7 +36,7 @@ class Console:
         print(text, file=sys.stderr)
 
     @contextmanager
-    def step(self, text: str) -> Iterator[None]:
+    def step(self, text: str) -> Generator[None]:
         """Shows that a step of unknown length is under way, on a terminal only."""
         if not sys.stderr.isatty():
             yield

@@ -60,15 +60,14 @@ def _model(text: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     build = getattr(_module(module_name), name, None)
     if not callable(build):
         raise UnsupportedInput(f"{module_name} has no callable {name!r}")
-    match build():
-        case (model, tuple() | list() as args):
-            return model, tuple(cast("list[Any]", args)), {}
-        case (model, tuple() | list() as args, dict() as kwargs):
-            return model, tuple(cast("list[Any]", args)), cast("dict[str, Any]", kwargs)
-        case other:
-            raise UnsupportedInput(
-                f"{text} returned {type(other).__name__}", remedy="return (model, args) or (model, args, kwargs)"
-            )
+    made: Any = build()
+    parts = cast("tuple[Any, ...]", made) if isinstance(made, tuple) else ()
+    model, args, kwargs = (*parts, {}) if len(parts) == 2 else parts if len(parts) == 3 else (None, None, None)
+    if not isinstance(args, tuple | list) or not isinstance(kwargs, dict):
+        raise UnsupportedInput(
+            f"{text} returned {type(made).__name__}", remedy="return (model, args) or (model, args, kwargs)"
+        )
+    return model, tuple(cast("list[Any]", args)), cast("dict[str, Any]", kwargs)
 
 
 def _module(name: str) -> ModuleType:

@@ -158,7 +158,9 @@ def _summary(array: Any) -> str:
 def _data(job: _Job, result: RunResult, differences: Mapping[str, float]) -> dict[str, Any]:
     import json
 
-    outputs = {name: {"shape": list(a.shape), "dtype": str(a.dtype)} for name, a in result.outputs.items()}
+    outputs: dict[str, dict[str, Any]] = {
+        name: {"shape": list(a.shape), "dtype": str(a.dtype)} for name, a in result.outputs.items()
+    }
     for name, difference in differences.items():
         outputs[name]["largest_difference"] = difference
     return {

@@ -1,0 +1,306 @@
+"""A compiled model: call it, time it, read its plan, save it.
+
+Words. *image*: the level-K module with its parameters, which is what an executor needs. *executor*: who runs a call:
+``dataflow``, the functional simulator of the unit programs, or ``ktir``, the executor of the level-K text. *plan*: the
+decisions for each kernel, read off the IR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, StringAttr
+from xdsl.dialects.func import FuncOp
+
+from ktir.arrays import Array, to_numpy, to_torch
+from ktir.errors import UnsupportedInput
+from ktir.module import Module
+from ktir.signature import Caller, Signature
+
+if TYPE_CHECKING:
+    from ktir.backends.dataflow.lower import LoweredProgram
+    from ktir.backends.dataflow.reports.report import Report
+    from ktir.backends.dataflow.timed import Timing
+    from ktir.frontend.torch.captured import Captured
+    from ktir.machine.description import Machine
+
+Executor = Literal["dataflow", "ktir"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a model is compiled and run.
+
+    ``executor``: who runs calls. ``checks``: whether the KTIR executor tracks uninitialised bytes, padding and races.
+    ``name``: what reports call the program.
+    """
+
+    executor: Executor = "dataflow"
+    checks: bool = False
+    name: str | None = None
+
+
+@dataclass(frozen=True)
+class KernelPlan:
+    """The decisions for one kernel, as the text of their attributes; ``cores`` are those its grid has."""
+
+    name: str
+    cores: int
+    decisions: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The decisions for each kernel, in launch order."""
+
+    kernels: tuple[KernelPlan, ...]
+
+    @property
+    def data(self) -> list[dict[str, Any]]:
+        """As JSON."""
+        return [{"name": k.name, "cores": k.cores, "decisions": dict(k.decisions)} for k in self.kernels]
+
+    @staticmethod
+    def from_json(data: Sequence[Mapping[str, Any]]) -> Plan:
+        """The inverse of :attr:`data`."""
+        return Plan(tuple(KernelPlan(str(k["name"]), int(k["cores"]), dict(k["decisions"])) for k in data))
+
+    def __str__(self) -> str:
+        lines = [f"{'kernel':<28}{'cores':>6}  decisions"]
+        for kernel in self.kernels:
+            decisions = ", ".join(f"{name} = {text}" for name, text in kernel.decisions.items())
+            lines.append(f"{kernel.name:<28}{kernel.cores:>6}  {decisions}")
+        return "\n".join(lines)
+
+
+@dataclass
+class LastRun:
+    """What the most recent call executed, by executor: operations of its level, and launches."""
+
+    executor: Executor
+    operations: int
+    launches: int
+
+
+class Program:
+    """What :func:`ktir.compile` and :func:`ktir.load` return. Call it as the model is called."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        module: Module,
+        graph: Module | None,
+        machine: Machine,
+        caller: Caller,
+        parameters: Mapping[str, Any],
+        plan: Plan,
+        operators: Mapping[str, int],
+        options: Options | None = None,
+    ) -> None:
+        self.name, self.module, self.graph, self.machine = name, module, graph, machine
+        self.plan, self.operators, self.options = plan, operators, options or Options()
+        self.last_run: LastRun | None = None
+        self._caller, self._parameters = caller, parameters
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What the model returns for these arguments, computed by the executor of the options."""
+        return self.call(self.options.executor, *args, **kwargs)
+
+    def call(self, executor: Executor, /, *args: Any, **kwargs: Any) -> Any:
+        """The same on a chosen executor."""
+        return self._caller.call(args, kwargs, lambda values: self._execute(executor, values))
+
+    @cached_property
+    def lowered(self) -> LoweredProgram:
+        """The dataflow program with the places of its buffers; verified."""
+        return lower(self.module, self.machine)
+
+    @property
+    def dataflow(self) -> Module:
+        """The dataflow program (``dfp``)."""
+        return Module(self.lowered.module)
+
+    @cached_property
+    def timing(self) -> Timing:
+        """The modelled run, unit by unit."""
+        from ktir.backends.dataflow.timed import simulate
+
+        return simulate(self.lowered.module, self.machine)
+
+    def time(self) -> float:
+        """Modelled seconds of one call on the machine, host transfers not counted."""
+        return self.timing.total_ns * 1e-9
+
+    def report(self) -> Report:
+        """Where the modelled time goes."""
+        from ktir.backends.dataflow.reports.build import build_report
+
+        counts = {f"{self.last_run.executor} operations": self.last_run.operations} if self.last_run else {}
+        plans = {kernel.name: ", ".join(kernel.decisions.values()) for kernel in self.plan.kernels}
+        return build_report(self.name, self.lowered, self.timing, self.machine, counts=counts, plans=plans)
+
+    def save(self, path: str | Path) -> Path:
+        """Writes a package that :func:`ktir.load` reads without the model's code."""
+        from ktir.package import Content, save_package
+
+        content = Content(
+            name=self.name,
+            module=str(self.module),
+            graph=str(self.graph) if self.graph is not None else None,
+            machine=_recipe(self.machine),
+            plan=self.plan.data,
+            operators=self.operators,
+            parameters={name: to_numpy(value) for name, value in self._parameters.items()},
+            signature=self._signature(),
+        )
+        return save_package(Path(path), content)
+
+    def _execute(self, executor: Executor, values: Mapping[str, Any]) -> list[Any]:
+        arguments = {name: to_numpy(value) for name, value in {**self._parameters, **values}.items()}
+        results = self._on_dataflow(arguments) if executor == "dataflow" else self._on_ktir(arguments)
+        return results if isinstance(self._caller, Signature) else [to_torch(result) for result in results]
+
+    def _on_dataflow(self, arguments: Mapping[str, Array]) -> list[Array]:
+        from ktir.backends.dataflow.run import run
+
+        done = run(self.lowered, arguments)
+        self.last_run = LastRun("dataflow", done.statistics.operations, done.statistics.launches)
+        return [done.outputs[name] for name in self._result_names]
+
+    def _on_ktir(self, arguments: Mapping[str, Array]) -> list[Array]:
+        from ktir.interp.executor import execute
+
+        execution = execute(
+            self.module.op,
+            "main",
+            {**arguments, **self._result_arrays()},
+            machine=self.machine,
+            checks=self.options.checks,
+        )
+        self.last_run = LastRun("ktir", execution.statistics.operations, execution.statistics.launches)
+        return [execution.outputs[name] for name in self._result_names]
+
+    @cached_property
+    def _result_names(self) -> list[str]:
+        return [name for name, _ in result_arguments(self.module)]
+
+    def _result_arrays(self) -> dict[str, Array]:
+        import numpy as np
+
+        from ktir.arrays import DTYPES
+
+        return {
+            name: np.empty(kind.get_shape(), DTYPES[str(kind.element_type)])
+            for name, kind in result_arguments(self.module)
+        }
+
+    def _signature(self) -> Signature:
+        if isinstance(self._caller, Signature):
+            return self._caller
+        from ktir.saving import signature_of
+
+        return signature_of(cast("Captured", self._caller))
+
+
+# ----------------------------------------------------------------------------------------------------------- compiling
+
+
+def compile_model(
+    model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], machine: Machine, options: Options | None
+) -> Program:
+    """See :func:`ktir.compile`."""
+    try:
+        from ktir.frontend.torch.capture import capture
+    except ModuleNotFoundError as error:
+        raise _no_torch(error) from None
+    name = (options.name if options else None) or type(model).__name__
+    return compile_captured(capture(model, args, kwargs), machine, options, name)
+
+
+def compile_captured(captured: Captured, machine: Machine, options: Options | None, name: str) -> Program:
+    """The part of compiling that follows the capture: both doors meet here."""
+    from ktir.passes.pipeline import compile_graph
+
+    graph = Module(captured.module)
+    compiled = compile_graph(captured.module, machine)
+    return Program(
+        name=name,
+        module=Module(compiled.module),
+        graph=graph,
+        machine=machine,
+        caller=captured,
+        parameters=captured.parameters,
+        plan=plan_of(Module(compiled.module)),
+        operators=captured.operators,
+        options=options,
+    )
+
+
+def _no_torch(error: ModuleNotFoundError) -> UnsupportedInput:
+    return UnsupportedInput(f"compiling a model needs PyTorch: {error}", remedy="pip install 'ktir[torch]'")
+
+
+def lower(module: Module, machine: Machine) -> LoweredProgram:
+    """A verified dataflow program for a level-K module's ``@main``."""
+    from ktir.backends.dataflow.lower import lower_to_dfp
+    from ktir.backends.dataflow.verify import check
+
+    lowered = lower_to_dfp(module.op, machine, "main")
+    check(lowered.module, machine)
+    return lowered
+
+
+# ----------------------------------------------------------------------------------------------------- reading the text
+
+
+def result_arguments(module: Module) -> list[tuple[str, MemRefType[Any]]]:
+    """Names and types of the arguments of ``@main`` that take its results, in the order of the results."""
+    main = module.functions["main"]
+    found: list[tuple[int, str, MemRefType[Any]]] = []
+    for argument, attributes in zip(main.args, main.arg_attrs or ArrayAttr([]), strict=False):
+        number, name = attributes.data.get("ktg.result"), attributes.data.get("ktg.name")
+        if isinstance(number, IntegerAttr) and isinstance(name, StringAttr):
+            found.append((number.value.data, name.data, cast("MemRefType[Any]", argument.type)))
+    return [(name, kind) for _, name, kind in sorted(found, key=lambda item: item[0])]
+
+
+def plan_of(module: Module) -> Plan:
+    """The decisions that the functions of a level-K module carry."""
+    functions = module.functions
+    return Plan(tuple(_kernel_plan(functions[name]) for name in module.kernels))
+
+
+def _kernel_plan(function: FuncOp) -> KernelPlan:
+    grid = function.attributes["grid"]
+    cores = 1
+    for extent in cast("ArrayAttr[IntegerAttr[Any]]", grid):
+        cores *= extent.value.data
+    decisions = {
+        name.removeprefix("ktg."): str(value) for name, value in function.attributes.items() if name.startswith("ktg.")
+    }
+    return KernelPlan(function.sym_name.data, cores, decisions)
+
+
+def _recipe(machine: Machine) -> dict[str, Any]:
+    """How to load the same machine again."""
+    changed = [path for path, origin in machine.provenance.items() if origin.source == "override"]
+    return {
+        "name": machine.name,
+        "settings": dict(machine.presets),
+        "overrides": {path: _value_at(machine, path) for path in changed},
+    }
+
+
+def _value_at(machine: Machine, path: str) -> Any:
+    """The value of a machine at a dotted path such as ``memory.lx.usable``."""
+    group, *way = path.split(".")
+    table = {"memory": machine.memories, "scope": machine.scopes, "unit": machine.units, "queue": machine.queues}
+    found: Any = table.get(group) or (machine.nets if group == "net" else {"core": machine.clock})
+    for name in way:
+        found = found[name] if isinstance(found, Mapping) else getattr(found, name)
+    return found
