@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 import numpy as np
-from xdsl.dialects import arith, func, scf, tensor
+from xdsl.dialects import arith, scf, tensor
 from xdsl.dialects.builtin import (
     AnyFloat,
     DenseArrayBase,
@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.linalg.ops import FillOp, LinalgStructuredOperation
 from xdsl.ir import Block, Operation, SSAValue
+from xdsl.traits import IsTerminator
 from xdsl.utils.hints import isa
 
 from ktir.backends.dataflow.lower import memory, moves, pointwise, ring, scalars, structured
@@ -53,7 +54,7 @@ DYNAMIC = -(1 << 63)
 def lower_body(lowering: Lowering, block: Block) -> None:
     """Lowers the operations of ``block`` in order; its terminator is left to the caller."""
     for op in block.ops:
-        if not isinstance(op, scf.YieldOp | func.ReturnOp | ktdp.RegionTerminatorOp):
+        if not op.has_trait(IsTerminator):
             lowering.planner.origin = op
             lower_operation(lowering, op)
 

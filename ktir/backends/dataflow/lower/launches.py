@@ -216,11 +216,14 @@ class _Tracer:
             if isinstance(argument.type, MemRefType):
                 shape = tuple(argument.type.get_shape())
                 self.values[argument] = Placed(name, -1, shape, str(argument.type.get_element_type()))
-            else:
-                given = self.arguments.get(name)
-                if not isinstance(given, int | float):
-                    raise ArgumentError(f"argument {name} is missing", location=location_of(entry))
+                continue
+            given = self.arguments.get(name)
+            if isinstance(given, ArrayArgument):
+                self.values[argument] = constant(self._place(name, given).offset // _bytes_of(given.element), 1)
+            elif isinstance(given, int | float):
                 self.values[argument] = given if isinstance(argument.type, AnyFloat) else constant(int(given), 1)
+            else:
+                raise ArgumentError(f"argument {name} is missing", location=location_of(entry))
         self._block(entry.body.block)
 
     def _allocate_buffers(self, entry: func.FuncOp) -> None:

@@ -179,7 +179,7 @@ def construct_memory_view(lowering: Lowering, op: ktdp.ConstructMemoryViewOp) ->
     if owned is None:
         refuse(op, "its coordinate set is no box", "give each partition a box of coordinates")
     address = lowering.integer(op.offset, op) * width
-    lowering.values[op.view] = MemoryView(op.space(), address, sizes, strides, element, owned)
+    lowering.values[op.view] = MemoryView(op.space, address, sizes, strides, element, owned)
 
 
 def _number(lowering: Lowering, op: Operation, entry: int | SSAValue, what: str) -> int:

@@ -35,7 +35,6 @@ from ktir.backends.dataflow.lower.reuse import share_tiles
 from ktir.backends.dataflow.lower.tensors import Splat
 from ktir.backends.dataflow.lower.values import PerCore, constant
 from ktir.dialect import dfp, ktdp
-from ktir.dialect.ktdp.attrs import MemorySpace
 from ktir.dialect.locations import location_of
 from ktir.errors import CapacityExceeded
 from ktir.machine.description import Machine
@@ -156,7 +155,7 @@ def _stores_locally(kernel: func.FuncOp) -> bool:
         if isinstance(op, ktdp.StoreOp):
             tile = op.access_tile.owner
             base = tile.operands[0].owner if isinstance(tile, Operation) else None
-            if isinstance(base, ktdp.ConstructMemoryViewOp) and base.space() != MemorySpace("global"):
+            if isinstance(base, ktdp.ConstructMemoryViewOp) and base.space.kind != "global":
                 return True
     return False
 

@@ -1,0 +1,110 @@
+"""A lowered program with data: arguments go to device memory, the functional simulator runs, results come back.
+
+The host's part is here: dense arrays are copied to and from laid-out buffers, padding is filled as the layout says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from ktir.backends.dataflow import functional
+from ktir.backends.dataflow.lower import LoweredProgram, Placed
+from ktir.errors import ArgumentError
+from ktir.machine.memory_arena import Arena
+from ktir.maths.stick_layout import StickLayout
+
+Array = NDArray[Any]
+
+DTYPES: Mapping[str, np.dtype[Any]] = {
+    "f16": np.dtype(np.float16),
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+    "f32": np.dtype(np.float32),
+    "f64": np.dtype(np.float64),
+    "i1": np.dtype(np.bool_),
+    **{f"i{bits}": np.dtype(f"int{bits}") for bits in (8, 16, 32, 64)},
+    **{f"si{bits}": np.dtype(f"int{bits}") for bits in (8, 16, 32, 64)},
+    "index": np.dtype(np.int64),
+}
+
+
+@dataclass(frozen=True)
+class Result:
+    """``outputs`` by argument name, dense; ``statistics`` of the functional simulator."""
+
+    outputs: dict[str, Array]
+    statistics: functional.Statistics
+
+
+def run(
+    lowered: LoweredProgram,
+    arguments: Mapping[str, Array],
+    *,
+    unit_order_seed: int | None = None,
+    max_bytes: int = 1 << 34,
+) -> Result:
+    """Runs ``lowered`` on arrays by argument name; arrays are not changed.
+
+    Raises :class:`ArgumentError` for an array that is missing or of another shape or element type, and what
+    :func:`ktir.backends.dataflow.functional.execute` raises.
+    """
+    ddr = Arena("device", lowered.ddr_bytes, limit=max_bytes)
+    place_arguments(lowered, arguments, ddr)
+    statistics = functional.execute(lowered.module, lowered.machine, ddr, unit_order_seed=unit_order_seed)
+    return Result({placed.name: read_back(placed, ddr) for placed in lowered.outputs}, statistics)
+
+
+def place_arguments(lowered: LoweredProgram, arguments: Mapping[str, Array], ddr: Arena) -> None:
+    """Copies constants and arguments to device memory."""
+    for offset, content in lowered.constants:
+        ddr.bytes[offset : offset + len(content)] = np.frombuffer(content, np.uint8)
+    for placed in lowered.inputs:
+        if placed.name not in arguments:
+            raise ArgumentError(f"argument {placed.name} is missing")
+        array = np.asarray(arguments[placed.name])
+        dtype = DTYPES[placed.element]
+        if array.dtype != dtype or array.shape != placed.shape:
+            raise ArgumentError(
+                f"argument {placed.name} is {array.dtype} of shape {array.shape}, "
+                f"the program takes {placed.element} of shape {placed.shape}",
+                remedy="convert the array, or lower the kernel for its shape",
+            )
+        content = np.ascontiguousarray(array if placed.layout is None else laid_out(array, placed.layout))
+        ddr.bytes[placed.offset : placed.offset + content.nbytes] = content.reshape(-1).view(np.uint8)
+
+
+def read_back(placed: Placed, ddr: Arena) -> Array:
+    """The logical elements of an array in device memory."""
+    dtype = DTYPES[placed.element]
+    content = ddr.bytes[placed.offset : placed.offset + placed.size].copy().view(dtype)
+    if placed.layout is None:
+        return content.reshape(placed.shape)
+    return content[_places(placed.layout)].reshape(placed.shape)
+
+
+def laid_out(array: Array, layout: StickLayout) -> Array:
+    """The buffer of a tensor in sticks; its padding as ``layout.pad`` says, zero where nobody cares."""
+    fill = {"undef": 0.0, "zero": 0.0, "neg_inf": -np.inf}.get(layout.pad, layout.pad) if layout.pad else 0.0
+    buffer = np.full(layout.elements, fill, array.dtype)
+    buffer[_places(layout)] = array.reshape(layout.extent)
+    return buffer
+
+
+def _places(layout: StickLayout) -> Array:
+    """For each element of the tensor its place in the buffer."""
+    places = np.zeros(layout.extent, np.int64)
+    for dim, extent in enumerate(layout.extent):
+        index = np.arange(extent)
+        along = sum(
+            (index // walk.step % walk.size) * walk.stride for walk in layout.walks(dim)
+        )
+        places += np.asarray(along).reshape([-1 if d == dim else 1 for d in range(len(layout.extent))])
+    return places
+
+
+__all__ = ["DTYPES", "Result", "laid_out", "place_arguments", "read_back", "run"]
