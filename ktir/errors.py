@@ -213,6 +213,14 @@ class IllegalGrid(ExecutionError):
     """A grid with no axes or with an extent that is not positive."""
 
 
+class TileShapeMismatch(ExecutionError):
+    """The points of an access tile do not fill the shape of its type."""
+
+
+class ElementTypeMismatch(ExecutionError):
+    """A tile of one element type is loaded from or stored to a view of another."""
+
+
 class Deadlock(ExecutionError):
     """Nothing can go on: every core or unit waits for another."""
 
@@ -276,6 +284,10 @@ class UnsupportedOperator(KtirError):
 
 class UnsupportedInput(KtirError):
     """A model or call that cannot be captured as asked: dynamic shapes, other element types, other arguments."""
+
+
+class StaleProgram(KtirError):
+    """A tensor whose value went into a program at compile time has another value now."""
 
 
 class PackageError(KtirError):

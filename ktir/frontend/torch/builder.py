@@ -212,21 +212,26 @@ class GraphBuilder:
         shape = [prod(source[d] for d in group) for group in groups]
         if len(shape) == len(source):
             return value
-        reassociation = _reassociation(groups) if shape else ArrayAttr[ArrayAttr[IntegerAttr]]([])
         return self.emit(
             tensor.CollapseShapeOp.build(
                 operands=[value],
                 result_types=[TensorType(element_of(value), shape)],
-                properties={"reassociation": reassociation},
+                properties={"reassociation": _reassociation(groups) if shape else ArrayAttr(())},
             )
         )
 
     def _expand(self, value: SSAValue, shape: Shape, groups: Sequence[Sequence[int]]) -> SSAValue:
         if len(shape) == len(shape_of(value)):
             return value
-        reassociation = _reassociation(groups) if shape_of(value) else ArrayAttr[ArrayAttr[IntegerAttr]]([])
+        if not shape_of(value):
+            return self._spread(value, shape, range(len(shape)))
         result = TensorType(element_of(value), shape)
-        return self.emit(tensor.ExpandShapeOp(value, (), reassociation, list(shape), result))
+        return self.emit(tensor.ExpandShapeOp(value, (), _reassociation(groups), list(shape), result))
+
+    def _spread(self, value: SSAValue, shape: Shape, added: Sequence[int]) -> SSAValue:
+        """``value`` repeated along the dimensions ``added`` of ``shape``."""
+        destination = self.empty(shape, element_of(value))
+        return self.emit(linalg.BroadcastOp(value, destination, DenseArrayBase.from_list(i64, list(added))))
 
     def transpose(self, value: SSAValue, permutation: Sequence[int]) -> SSAValue:
         """Dimension ``i`` of the result is dimension ``permutation[i]`` of ``value``."""
@@ -244,8 +249,7 @@ class GraphBuilder:
         if not added:
             return value
         kept = self.reshape(value, [extent for d, extent in enumerate(shape) if d not in added])
-        destination = self.empty(shape, element_of(value))
-        return self.emit(linalg.BroadcastOp(kept, destination, DenseArrayBase.from_list(i64, added)))
+        return self._spread(kept, shape, added)
 
     def slice(self, value: SSAValue, dim: int, start: int, length: int, step: int = 1) -> SSAValue:
         """``length`` positions of dimension ``dim`` from ``start`` on, every ``step``-th."""

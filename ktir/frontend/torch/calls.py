@@ -25,7 +25,7 @@ def described(node: Node) -> Described | None:
 
 
 def shape_and_type(value: object) -> str:
-    """``float16[2, 64, 384]`` for a tensor or the node of one; lists entry by entry; other arguments as Python has it."""
+    """``float16[2, 64, 384]`` for a tensor or the node of one; lists entry by entry; others as Python has it."""
     if isinstance(value, Node):
         value = value.meta.get("val")
     if isinstance(value, torch.Tensor):

@@ -7,8 +7,8 @@ Weights are not copied: the parameters of the result are the model's own tensors
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import torch
@@ -29,65 +29,74 @@ from xdsl.ir import SSAValue
 from ktir.errors import KtirError, UnsupportedInput
 from ktir.frontend.torch.aten_table import OPERATORS, decompositions
 from ktir.frontend.torch.captured import (
+    MOVES,
     Alias,
     Captured,
+    Changed,
     Computed,
     Constant,
     InputBinding,
     LeafSpec,
     Literal,
+    Move,
     Mutation,
     OutputBinding,
+    version_of,
 )
 from ktir.frontend.torch.constants import Constants
 from ktir.frontend.torch.importer import Argument, Importer
 
 
-@dataclass(frozen=True)
-class Weight:
-    """A leaf that is no user input but a weight of the model, or a buffer that may be folded."""
+class _Function(torch.nn.Module):
+    """A plain function as a module."""
 
-    name: str
-    tensor: torch.Tensor
-    is_buffer: bool
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self._function = function
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(*args, **kwargs)
 
 
 def capture(
-    model: torch.nn.Module | ExportedProgram,
+    model: torch.nn.Module | ExportedProgram | Callable[..., Any],
     args: Sequence[Any] = (),
     kwargs: Mapping[str, Any] | None = None,
-    *,
-    weights: Mapping[int, Weight] | None = None,
 ) -> Captured:
     """Capture ``model`` as it computes for ``args`` and ``kwargs``.
 
-    ``weights`` names leaves of the call that are weights (as in the graphs that Dynamo makes). Raises
-    :class:`UnsupportedOperator` for an operator outside the curated set and :class:`UnsupportedInput` for a model that
+    Raises :class:`UnsupportedOperator` for an operator outside the curated set and :class:`UnsupportedInput` for a model that
     cannot be captured: data-dependent control flow, dynamic shapes, other element types.
     """
-    program = model if isinstance(model, ExportedProgram) else _export(model, tuple(args), dict(kwargs or {}))
-    _refuse_symbols(program)
-    with torch.no_grad():
+    with torch.inference_mode(False), torch.no_grad():
+        program = _exported(model, tuple(args), dict(kwargs or {}))
+        _refuse_symbols(program)
         curated = _guarded("decomposed", lambda: program.run_decompositions(decompositions()))
-        return _Capture(curated, weights or {}).captured()
+        return _Capture(curated).captured()
 
 
-def _export(model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ExportedProgram:
-    with torch.no_grad():
-        return _guarded("exported", lambda: torch.export.export(model, args, kwargs, strict=False))
+def _exported(
+    model: torch.nn.Module | ExportedProgram | Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> ExportedProgram:
+    if isinstance(model, ExportedProgram):
+        return model
+    module = model if isinstance(model, torch.nn.Module) else _Function(model)
+    return _guarded("exported", lambda: torch.export.export(module, args, kwargs, strict=False))
 
 
 def _guarded(what: str, work: Callable[[], ExportedProgram]) -> ExportedProgram:
     """Run a step of PyTorch's capture; its many kinds of failure become one error that keeps the reason."""
     try:
-        return work()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # PyTorch uses its own deprecated names while it copies
+            return work()
     except KtirError:
         raise
     except Exception as error:
         reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
         raise UnsupportedInput(
             f"the model cannot be {what} by PyTorch {torch.__version__}: {type(error).__name__}: {reason}",
-            remedy="try torch.export.export(model, args, kwargs) alone: it explains what in the model stands in the way",
+            remedy="call torch.export.export(model, args, kwargs) alone: it says more of what stands in the way",
         ) from error
 
 
@@ -102,50 +111,23 @@ def _refuse_symbols(program: ExportedProgram) -> None:
             )
 
 
-_VIEWS = frozenset(
-    f"aten.{name}"
-    for name in (
-        "view.default",
-        "alias.default",
-        "detach.default",
-        "permute.default",
-        "transpose.int",
-        "t.default",
-        "expand.default",
-        "unsqueeze.default",
-        "squeeze.default",
-        "squeeze.dim",
-        "squeeze.dims",
-        "slice.Tensor",
-        "select.int",
-    )
-)
-
-
 class _Capture:
     """One exported program on its way to :class:`Captured`."""
 
-    def __init__(self, program: ExportedProgram, weights: Mapping[int, Weight]) -> None:
-        self._program, self._weights = program, weights
+    def __init__(self, program: ExportedProgram) -> None:
+        self._program = program
         self._nodes = {node.name: node for node in program.graph.nodes}
         self._placeholders = [node for node in program.graph.nodes if node.op == "placeholder"]
         self._inputs = list(program.graph_signature.input_specs)
         self._results = list(program.graph_signature.output_specs)
-        self._mutated = {spec.target for spec in self._results if spec.kind is OutputKind.BUFFER_MUTATION} | {
-            self._leaf_weight_name(spec.target) for spec in self._results if spec.kind is OutputKind.USER_INPUT_MUTATION
-        }
+        self._mutated = {spec.target for spec in self._results if spec.kind is OutputKind.BUFFER_MUTATION}
         self._sources: dict[Node, Argument] = {}
         self._constants: Constants = {}
         self._leaf_of: dict[Node, int] = {}
         self._named: dict[Node, str] = {}
         self._held: dict[str, torch.Tensor] = {}
         self._leaves: list[LeafSpec] = []
-        self._folded: list[tuple[torch.Tensor, int]] = []
-
-    def _leaf_weight_name(self, placeholder: str | None) -> str | None:
-        user_inputs = [spec.arg.name for spec in self._inputs if spec.kind is InputKind.USER_INPUT]
-        weight = self._weights.get(user_inputs.index(placeholder)) if placeholder in user_inputs else None
-        return weight.name if weight else None
+        self._folded: dict[str, int] = {}
 
     def captured(self) -> Captured:
         for node, spec in zip(self._placeholders, self._inputs, strict=True):
@@ -156,7 +138,7 @@ class _Capture:
         bindings = [self._bind_output(spec, importer, results) for spec in self._results]
         module = self._finish(importer, results)
         outputs, mutations = self._split(bindings)
-        used = [argument for argument in importer.arguments]
+        used = importer.arguments
         by_name = {self._sources[node].name: leaf for node, leaf in self._leaf_of.items()}
         in_spec, out_spec = self._program.call_spec.in_spec, self._program.call_spec.out_spec
         assert in_spec is not None and out_spec is not None
@@ -173,7 +155,7 @@ class _Capture:
             out_spec=out_spec,
             keywords=tuple(_keywords(in_spec)),
             operators=importer.operators,
-            folded=tuple(self._folded),
+            folded=self._folded,
         )
 
     # ----------------------------------------------------------------------------------------------------------- inputs
@@ -182,20 +164,13 @@ class _Capture:
         match spec.kind:
             case InputKind.USER_INPUT:
                 self._bind_user_input(node, spec)
-            case InputKind.PARAMETER:
-                self._bind_weight(node, cast("str", spec.target), self._stored(spec), is_buffer=False)
-            case InputKind.BUFFER | InputKind.CONSTANT_TENSOR:
-                self._bind_weight(node, cast("str", spec.target), self._stored(spec), is_buffer=True)
+            case InputKind.PARAMETER | InputKind.BUFFER | InputKind.CONSTANT_TENSOR:
+                self._bind_weight(node, spec)
             case _:
                 raise UnsupportedInput(
                     f"the model holds {spec.target}, an object that is no tensor",
                     remedy="keep tensors and Python numbers only in the modules that are compiled",
                 )
-
-    def _stored(self, spec: InputSpec) -> torch.Tensor:
-        name = cast("str", spec.target)
-        stored = self._program.state_dict.get(name)
-        return cast("torch.Tensor", self._program.constants[name] if stored is None else stored)
 
     def _bind_user_input(self, node: Node, spec: InputSpec) -> None:
         leaf = len(self._leaves)
@@ -205,20 +180,20 @@ class _Capture:
             return
         meta = cast("torch.Tensor", node.meta["val"])
         self._leaves.append(LeafSpec((tuple(meta.shape), meta.dtype)))
-        weight = self._weights.get(leaf)
-        if weight is not None:
-            self._bind_weight(node, weight.name, weight.tensor, is_buffer=weight.is_buffer)
-        else:
-            self._leaf_of[node] = leaf
-            self._sources[node] = Argument(node.name, None)
+        self._leaf_of[node] = leaf
+        self._sources[node] = Argument(node.name, None)
 
-    def _bind_weight(self, node: Node, name: str, tensor: torch.Tensor, *, is_buffer: bool) -> None:
+    def _bind_weight(self, node: Node, spec: InputSpec) -> None:
+        """A parameter or buffer; buffers that the model does not change are constants."""
+        name = cast("str", spec.target)
+        stored = self._program.state_dict.get(name)
+        tensor = cast("torch.Tensor", self._program.constants[name] if stored is None else stored)
         self._sources[node] = Argument(name, tensor)
         self._named[node] = name
         self._held[name] = tensor
-        if is_buffer and name not in self._mutated:
+        if spec.kind is not InputKind.PARAMETER and name not in self._mutated:
             self._constants[node] = tensor
-            self._folded.append((tensor, tensor._version))
+            self._folded[name] = version_of(tensor)
 
     # ---------------------------------------------------------------------------------------------------------- outputs
 
@@ -243,20 +218,20 @@ class _Capture:
 
     def _as_alias(self, node: Node) -> Alias | None:
         """``node`` as a view of an input or weight, None if it is computed."""
-        root, view = _viewed(node)
-        return self._alias_of(root, view) if root in self._sources and root not in self._constants else None
+        root, moves = _moved(node)
+        return self._alias_of(root, moves) if root in self._sources and root not in self._constants else None
 
-    def _alias_of(self, root: Node, view: Callable[[torch.Tensor], torch.Tensor]) -> Alias:
+    def _alias_of(self, root: Node, moves: tuple[Move, ...], kind: type[Alias] = Alias) -> Alias:
         if root in self._leaf_of:
-            return Alias(view, leaf=self._leaf_of[root])
-        return Alias(view, parameter=self._named[root])
+            return kind(moves, leaf=self._leaf_of[root])
+        return kind(moves, parameter=self._named[root])
 
     def _as_changed(self, node: Node) -> Alias | None:
         """``node`` as a view of an input after the model changed it."""
-        root, view = _viewed(node)
+        root, moves = _moved(node)
         for spec in self._results:
             if spec.kind is OutputKind.USER_INPUT_MUTATION and spec.arg.name == root.name:
-                return self._alias_of(self._nodes[cast("str", spec.target)], view)
+                return self._alias_of(self._nodes[cast("str", spec.target)], moves, Changed)
         return None
 
     def _split(self, bindings: Sequence[OutputBinding]) -> tuple[list[OutputBinding], list[Mutation]]:
@@ -268,7 +243,7 @@ class _Capture:
                     outputs.append(binding)
                 case OutputKind.USER_INPUT_MUTATION:
                     target = self._nodes[cast("str", spec.target)]
-                    mutations.append(Mutation(binding, self._leaf_of.get(target), self._named.get(target)))
+                    mutations.append(Mutation(binding, self._leaf_of[target]))
                 case OutputKind.BUFFER_MUTATION:
                     mutations.append(Mutation(binding, None, spec.target))
                 case _:
@@ -310,16 +285,10 @@ def _keywords(in_spec: pytree.TreeSpec) -> list[str]:
     return list(cast("Any", in_spec.child(1)).context)
 
 
-def _viewed(node: Node) -> tuple[Node, Callable[[torch.Tensor], torch.Tensor]]:
-    """The node that ``node`` is a view of (itself if it is none), and the view as a function."""
-    chain: list[Node] = []
-    while str(node.target) in _VIEWS:
-        chain.append(node)
+def _moved(node: Node) -> tuple[Node, tuple[Move, ...]]:
+    """The node whose elements ``node`` holds (itself if it computes), and the moves that lead from there."""
+    moves: list[Move] = []
+    while (overload := str(node.target).removeprefix("aten.")) in MOVES:
+        moves.append(Move(overload, tuple(node.args[1:])))
         node = cast("Node", node.args[0])
-
-    def view(tensor: torch.Tensor) -> torch.Tensor:
-        for step in reversed(chain):
-            tensor = cast("Any", step.target)(tensor, *step.args[1:], **step.kwargs)
-        return tensor
-
-    return node, view
+    return node, tuple(reversed(moves))

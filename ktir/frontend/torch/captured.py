@@ -10,17 +10,49 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from functools import reduce
+from typing import Any, Final, cast
 
 import torch
 from torch.utils import _pytree as pytree
 from xdsl.dialects.builtin import ModuleOp
 
-from ktir.errors import UnsupportedInput
+from ktir.errors import StaleProgram, UnsupportedInput
 from ktir.frontend.torch.elements import short_name
 
-Viewing = Callable[[torch.Tensor], torch.Tensor]
-"""The chain of view operators by which the model made an output of an input."""
+MOVES: Final = frozenset(
+    {
+        "alias.default",
+        "clone.default",
+        "detach.default",
+        "expand.default",
+        "permute.default",
+        "select.int",
+        "slice.Tensor",
+        "squeeze.default",
+        "squeeze.dim",
+        "squeeze.dims",
+        "t.default",
+        "transpose.int",
+        "unsqueeze.default",
+        "view.default",
+    }
+)
+"""Overloads of ATen that only move elements: what :class:`Move` may stand for."""
+
+
+@dataclass(frozen=True)
+class Move:
+    """One step from an input to an output: the overload ``operator`` of ATen, applied with ``arguments``."""
+
+    operator: str
+    arguments: tuple[Any, ...]
+
+    def __call__(self, tensor: torch.Tensor) -> torch.Tensor:
+        if self.operator not in MOVES:
+            raise UnsupportedInput(f"{self.operator} is no operator that only moves elements")
+        packet, overload = self.operator.split(".")
+        return getattr(getattr(torch.ops.aten, packet), overload)(tensor, *self.arguments)
 
 
 @dataclass(frozen=True)
@@ -53,11 +85,16 @@ class Computed:
 
 @dataclass(frozen=True)
 class Alias:
-    """A view of leaf number ``leaf``, or of parameter ``parameter``."""
+    """A view (or a copy of a view) of leaf number ``leaf``, or of parameter ``parameter``, as it is before the call."""
 
-    view: Viewing
+    moves: tuple[Move, ...]
     leaf: int | None = None
     parameter: str | None = None
+
+
+@dataclass(frozen=True)
+class Changed(Alias):
+    """A view of a leaf or parameter as it is after the model changed it."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +129,8 @@ class Captured:
 
     ``module`` has one function, ``@main``, whose arguments are named by ``ktg.name``: those of ``inputs``, then
     ``parameters`` (weights, buffers and folded constants; the model's own tensors where they are its weights).
-    ``operators`` counts the imported ATen overloads. ``folded`` are the buffers whose values went into constants,
-    with the version they had.
+    ``weights`` are all tensors the model holds, by name. ``operators`` counts the imported ATen overloads. ``folded``
+    are the buffers whose values went into constants, with the version they had.
     """
 
     module: ModuleOp
@@ -108,27 +145,32 @@ class Captured:
     out_spec: pytree.TreeSpec
     keywords: tuple[str, ...]
     operators: Counter[str]
-    folded: tuple[tuple[torch.Tensor, int], ...]
+    folded: Mapping[str, int]
 
-    def is_current(self) -> bool:
-        """Whether the buffers that were folded still hold what they held at the capture."""
-        return all(tensor._version == version for tensor, version in self.folded)
+    def require_current(self) -> None:
+        """Raises :class:`StaleProgram` if a buffer that was folded does not hold any more what it held."""
+        for name, version in self.folded.items():
+            if version_of(self.weights[name]) != version:
+                raise StaleProgram(
+                    f"buffer {name} was changed after its value went into the program", remedy="compile the model again"
+                )
 
     def leaves_of(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """The leaves of a call; raises :class:`UnsupportedInput` if it differs from the captured one.
 
-        Keyword arguments may come in any order.
+        Keyword arguments may come in any order. Raises :class:`StaleProgram` as :meth:`require_current` does.
         """
+        self.require_current()
         unknown = set(kwargs) ^ set(self.keywords)
         if unknown:
             raise UnsupportedInput(
-                f"the model was captured with keyword arguments {sorted(self.keywords)}, this call has {sorted(kwargs)}",
+                f"the model was captured with the keywords {sorted(self.keywords)}, this call has {sorted(kwargs)}",
                 remedy="call it as it was captured, or compile it for these arguments",
             )
         leaves, spec = pytree.tree_flatten((tuple(args), {name: kwargs[name] for name in self.keywords}))
         if spec != self.in_spec:
             raise UnsupportedInput(
-                f"the arguments of this call have another structure than at the capture: {spec} instead of {self.in_spec}",
+                f"the arguments of this call are {spec}, at the capture they were {self.in_spec}",
                 remedy="call it as it was captured, or compile it for these arguments",
             )
         for number, (leaf, expected) in enumerate(zip(leaves, self.leaves, strict=True)):
@@ -166,18 +208,23 @@ class Captured:
             return self._outputs(execute(self._inputs(leaves)), leaves)
 
     def _outputs(self, results: Sequence[torch.Tensor], leaves: Sequence[Any]) -> Any:
-        changed = [self._value(mutation.source, results, leaves).clone() for mutation in self.mutations]
+        before = [None if isinstance(o, Changed) else self._value(o, results, leaves) for o in self.outputs]
+        changes = [self._value(mutation.source, results, leaves).clone() for mutation in self.mutations]
         with torch.no_grad():
-            for mutation, value in zip(self.mutations, changed, strict=True):
+            for mutation, value in zip(self.mutations, changes, strict=True):
                 self._target(mutation.leaf, mutation.parameter, leaves).copy_(value)
-        return pytree.tree_unflatten([self._value(output, results, leaves) for output in self.outputs], self.out_spec)
+        values = [
+            self._value(output, results, leaves) if isinstance(output, Changed) else value
+            for output, value in zip(self.outputs, before, strict=True)
+        ]
+        return pytree.tree_unflatten(values, self.out_spec)
 
     def _value(self, output: OutputBinding, results: Sequence[torch.Tensor], leaves: Sequence[Any]) -> Any:
         match output:
             case Computed(index):
                 return results[index]
-            case Alias(view, leaf, parameter):
-                return view(self._target(leaf, parameter, leaves))
+            case Alias(moves, leaf, parameter):  # Changed as well
+                return reduce(lambda tensor, move: move(tensor), moves, self._target(leaf, parameter, leaves))
             case Constant(tensor):
                 return tensor.clone()
             case Literal(value):
@@ -199,6 +246,11 @@ class Captured:
                         f"input {binding.name} shares memory with an input that the model changes",
                         remedy="pass a clone of one of the two",
                     )
+
+
+def version_of(tensor: torch.Tensor) -> int:
+    """How often ``tensor`` was changed in place; 0 for tensors of inference mode, which do not count."""
+    return 0 if tensor.is_inference() else tensor._version
 
 
 def _span(tensor: torch.Tensor) -> tuple[int, int]:

@@ -73,7 +73,7 @@ class Importer:
         self._entry: dict[str, SSAValue] = {}
         self._materialised: dict[Node, SSAValue] = {}
 
-    # ------------------------------------------------------------------------------------------------- walking the graph
+    # ----------------------------------------------------------------------------------------------- walking the graph
 
     def run(self, graph: Graph, wanted: Iterable[Node]) -> None:
         """Import the nodes that ``wanted`` needs, in order of the graph."""
@@ -112,7 +112,7 @@ class Importer:
         self.operators[call.name] += 1
         self.values[node] = handler(self, call)
 
-    # ------------------------------------------------------------------------------------------------ operands of handlers
+    # -------------------------------------------------------------------------------------------- operands of handlers
 
     def tensor(self, argument: object) -> SSAValue:
         """The tensor that an argument of a call stands for; constants are put into the function."""
@@ -147,7 +147,7 @@ class Importer:
     def operand(self, argument: object, rank: int) -> Operand:
         return Operand.aligned(self.unexpanded(argument), rank)
 
-    # -------------------------------------------------------------------------------------------------- function arguments
+    # ---------------------------------------------------------------------------------------------- function arguments
 
     def _argument(self, source: Argument, meta: torch.Tensor) -> SSAValue:
         if source.name not in self._entry:
@@ -175,28 +175,28 @@ class Importer:
         """A constant tensor as an argument of the function."""
         return self._argument(Argument(name, held.detach().contiguous()), held)
 
-    # ------------------------------------------------------------------------------------------------------------ function
+    # -------------------------------------------------------------------------------------------------------- function
 
     def finish(self, results: Sequence[SSAValue], names: Sequence[str]) -> ModuleOp:
         """The module with ``@main``: user inputs first, then parameters and constants."""
-        self.arguments, block = self._ordered()
         self.block.add_op(func.ReturnOp(*results))
-        signature = FunctionType.from_lists(list(block.arg_types), [result.type for result in results])
-        function = func.FuncOp("main", signature, Region(block))
+        self._order_arguments()
+        signature = FunctionType.from_lists(list(self.block.arg_types), [result.type for result in results])
+        function = func.FuncOp("main", signature, Region(self.block))
         function.arg_attrs = ArrayAttr([_argument_attributes(argument) for argument in self.arguments])
         if results:
             function.res_attrs = ArrayAttr([DictionaryAttr({"ktg.name": StringAttr(name)}) for name in names])
         return ModuleOp([function])
 
-    def _ordered(self) -> tuple[list[Argument], Block]:
-        """Arguments and the block, its arguments in the order of the function."""
-        order = sorted(range(len(self.arguments)), key=lambda i: self.arguments[i].tensor is not None)
-        old = list(self.block.args)
-        for i in order:
-            old[i].replace_all_uses_with(self.block.insert_arg(old[i].type, len(self.block.args)))
-        for argument in old:
-            self.block.erase_arg(argument)
-        return [self.arguments[i] for i in order], self.block
+    def _order_arguments(self) -> None:
+        """Move the arguments into the order of the function; they were added in order of first use."""
+        old = list(zip(self.block.args, self.arguments, strict=True))
+        ordered = sorted(old, key=lambda pair: pair[1].tensor is not None)
+        for value, _ in ordered:
+            value.replace_all_uses_with(self.block.insert_arg(value.type, len(self.block.args)))
+        for value, _ in old:
+            self.block.erase_arg(value)
+        self.arguments = [argument for _, argument in ordered]
 
 
 def _call(node: Node) -> Call:

@@ -136,6 +136,38 @@ def _silu(s: ScalarBuilder, x: SSAValue) -> SSAValue:
     return s.divide(x, s.add(s.constant(1.0, element_of_scalar(x)), s.exp(s.negate(x))))
 
 
+def _leaky_relu(importer: Importer, call: Call) -> SSAValue:
+    slope: Number = call["negative_slope"]
+
+    def formula(s: ScalarBuilder, x: SSAValue) -> SSAValue:
+        kind = element_of_scalar(x)
+        positive = s.compare("ogt", x, s.constant(0.0, kind))
+        return s.select(positive, x, s.multiply(x, s.constant(slope, kind)))
+
+    return pointwise(importer, call, [call["self"]], call.element, formula, round_scalars=False)
+
+
+def _elu(importer: Importer, call: Call) -> SSAValue:
+    """``scale * x`` above 0, ``scale * alpha * (exp(input_scale * x) - 1)`` below."""
+    alpha, scale, input_scale = call["alpha"], call["scale"], call["input_scale"]
+
+    def formula(s: ScalarBuilder, x: SSAValue) -> SSAValue:
+        kind = element_of_scalar(x)
+        below = s.multiply(s.expm1(s.multiply(x, s.constant(input_scale, kind))), s.constant(alpha * scale, kind))
+        above = s.multiply(x, s.constant(scale, kind))
+        return s.select(s.compare("ogt", x, s.constant(0.0, kind)), above, below)
+
+    return pointwise(importer, call, [call["self"]], call.element, formula, round_scalars=False)
+
+
+def _hardtanh(importer: Importer, call: Call) -> SSAValue:
+    def formula(s: ScalarBuilder, x: SSAValue, low: SSAValue, high: SSAValue) -> SSAValue:
+        return s.minimum(s.maximum(x, low), high)
+
+    arguments = [call["self"], call["min_val"], call["max_val"]]
+    return pointwise(importer, call, arguments, call.element, formula, round_scalars=True)
+
+
 def _logical_not(importer: Importer, call: Call) -> SSAValue:
     return pointwise(importer, call, [call["self"]], i1, ScalarBuilder.invert, round_scalars=False)
 
@@ -201,9 +233,9 @@ def _bitwise(formula: Formula, neutral: int) -> Handler:
             raise call.refuse("bits of floats have no meaning")
         for one, other in ((call["self"], call["other"]), (call["other"], call["self"])):
             meta = described(one) if isinstance(one, torch.fx.Node) else None
-            if importer.number(other) == (neutral & 1 if kind == i1 else neutral) and meta is not None:
-                if element(meta.dtype) == kind:
-                    return importer.build.broadcast(importer.unexpanded(one), call.shape)
+            unchanged = importer.number(other) == (neutral & 1 if kind == i1 else neutral)
+            if unchanged and meta is not None and element(meta.dtype) == kind:
+                return importer.build.broadcast(importer.unexpanded(one), call.shape)
         return pointwise(importer, call, [call["self"], call["other"]], kind, formula, round_scalars=True)
 
     return handler
@@ -365,6 +397,9 @@ def _table() -> dict[str, Handler]:
     table |= _overloads("clamp", _clamp, "default", "Tensor")
     table |= _overloads("where", _where, "self")
     table |= _overloads("gelu", _gelu, "default")
+    table |= _overloads("leaky_relu", _leaky_relu, "default")
+    table |= _overloads("elu", _elu, "default")
+    table |= _overloads("hardtanh", _hardtanh, "default")
     table |= _overloads("logical_not", _logical_not, "default")
     table |= _overloads("isnan", _predicate(ScalarBuilder.is_nan), "default")
     table |= _overloads("isinf", _predicate(ScalarBuilder.is_infinite), "default")

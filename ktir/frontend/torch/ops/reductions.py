@@ -88,6 +88,28 @@ def _vector_norm(importer: Importer, call: Call) -> SSAValue:
     return build.pointwise(root, shape, call.element, lambda s, values: s.sqrt(values[0]))
 
 
+def _variance(importer: Importer, call: Call) -> SSAValue:
+    """``sum((x - mean)^2) / (count - correction)``; NaN or inf where nothing is left to divide by, as in eager."""
+    build, value = importer.build, importer.tensor(call["self"])
+    shape, dims = shape_of(value), _dims(call, value)
+    rank, count = len(shape), prod(shape_of(value)[d] for d in dims)
+    correction = 1 if call["correction"] is None else call["correction"]
+    mean = mapped(build, build.reduce(value, dims, SUM), lambda s, x: s.divide(x, s.constant(float(count), f32)))
+
+    def square(s: ScalarBuilder, values: list[SSAValue]) -> SSAValue:
+        difference = s.subtract(s.convert(values[0], f32), values[1])
+        return s.multiply(difference, difference)
+
+    operands = [Operand.aligned(value, rank), Operand(mean, without(dims, rank))]
+    squares = build.pointwise(operands, shape, f32, square)
+    total = _kept(build, call, value, build.reduce(squares, dims, SUM))
+    freedom = float(max(count - correction, 0))
+    operands = [Operand.aligned(total, len(shape_of(total)))]
+    return build.pointwise(
+        operands, shape_of(total), call.element, lambda s, v: s.divide(v[0], s.constant(freedom, f32))
+    )
+
+
 def mapped(build: GraphBuilder, value: SSAValue, formula: Callable[[ScalarBuilder, SSAValue], SSAValue]) -> SSAValue:
     """``formula`` of each element in f32, not rounded."""
     shape = shape_of(value)
@@ -100,18 +122,16 @@ def without(dims: Sequence[int], rank: int) -> tuple[int, ...]:
     return tuple(d for d in range(rank) if d not in dims)
 
 
-def _shifted(build: GraphBuilder, value: SSAValue, dim: int) -> tuple[list[Operand], SSAValue]:
-    """``value`` and its maxima over ``dim`` as operands, and the sums of ``exp(value - maximum)``."""
-    shape = shape_of(value)
-    rank = len(shape)
-    largest = build.reduce(value, [dim], MAXIMUM)
-    operands = [Operand.aligned(value, rank), Operand(largest, without([dim], rank))]
-    powers = build.pointwise(operands, shape, f32, _exp_of_difference)
-    return operands, build.reduce(powers, [dim], SUM)
-
-
 def _exp_of_difference(s: ScalarBuilder, values: list[SSAValue]) -> SSAValue:
     return s.exp(s.subtract(s.convert(values[0], f32), values[1]))
+
+
+def _shifted_powers(build: GraphBuilder, value: SSAValue, dim: int) -> tuple[list[Operand], SSAValue]:
+    """``value`` and its maxima over ``dim`` as operands, and ``exp(value - maximum)`` in f32."""
+    rank = len(shape_of(value))
+    largest = build.reduce(value, [dim], MAXIMUM)
+    operands = [Operand.aligned(value, rank), Operand(largest, without([dim], rank))]
+    return operands, build.pointwise(operands, shape_of(value), f32, _exp_of_difference)
 
 
 def _softmax(importer: Importer, call: Call) -> SSAValue:
@@ -122,11 +142,9 @@ def _softmax(importer: Importer, call: Call) -> SSAValue:
         return build.pointwise([Operand(value, ())], (), call.element, lambda s, v: s.divide(v[0], v[0]))
     dim = call["dim"] % len(shape)
     rank = len(shape)
-    largest = build.reduce(value, [dim], MAXIMUM)
-    reduced = without([dim], rank)
-    powers = build.pointwise([Operand.aligned(value, rank), Operand(largest, reduced)], shape, f32, _exp_of_difference)
+    _, powers = _shifted_powers(build, value, dim)
     total = build.reduce(powers, [dim], SUM)
-    operands = [Operand.aligned(powers, rank), Operand(total, reduced)]
+    operands = [Operand.aligned(powers, rank), Operand(total, without([dim], rank))]
     return build.pointwise(operands, shape, call.element, lambda s, values: s.divide(values[0], values[1]))
 
 
@@ -137,7 +155,8 @@ def _log_softmax(importer: Importer, call: Call) -> SSAValue:
     if not shape:
         raise call.refuse("log_softmax of a tensor without dimensions is not imported")
     dim, rank = call["dim"] % len(shape), len(shape)
-    operands, total = _shifted(build, value, dim)
+    operands, powers = _shifted_powers(build, value, dim)
+    total = build.reduce(powers, [dim], SUM)
 
     def body(s: ScalarBuilder, values: list[SSAValue]) -> SSAValue:
         return s.subtract(s.subtract(s.convert(values[0], f32), values[1]), s.log(values[2]))
@@ -157,6 +176,7 @@ REDUCTIONS: Final = MappingProxyType[str, Handler](
         "aten.min.default": _reduction(MINIMUM),
         "aten.mean.default": _mean,
         "aten.mean.dim": _mean,
+        "aten.var.correction": _variance,
         "aten.any.default": _truth(MAXIMUM),
         "aten.any.dim": _truth(MAXIMUM),
         "aten.any.dims": _truth(MAXIMUM),

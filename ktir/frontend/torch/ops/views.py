@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Final, cast
 
@@ -129,6 +130,39 @@ def _pad_dimension(importer: Importer, value: SSAValue, dim: int, before: int, a
     return importer.build.concat([*border(before), value, *border(after)], dim)
 
 
+def _copy(importer: Importer, call: Call) -> SSAValue:
+    """The source with the shape and element type of the destination."""
+    value = importer.build.cast(importer.tensor(call["src"]), call.element)
+    return importer.build.broadcast(value, call.shape)
+
+
+def _slice_scatter(importer: Importer, call: Call) -> SSAValue:
+    """``self`` with the positions ``start:end`` of ``dim`` replaced by ``src``."""
+    value = importer.tensor(call["self"])
+    dim = call["dim"] % len(shape_of(value))
+    start, end, step = slice(call["start"], call["end"], call["step"]).indices(shape_of(value)[dim])
+    if step != 1:
+        raise call.refuse("writing every n-th position is not imported")
+    return _replaced(importer, value, importer.tensor(call["src"]), dim, start, max(start, end))
+
+
+def _select_scatter(importer: Importer, call: Call) -> SSAValue:
+    """``self`` with position ``index`` of ``dim`` replaced by ``src``."""
+    value = importer.tensor(call["self"])
+    dim = call["dim"] % len(shape_of(value))
+    index = call["index"] % shape_of(value)[dim]
+    single = [1 if d == dim else extent for d, extent in enumerate(shape_of(value))]
+    row = importer.build.reshape(importer.tensor(call["src"]), single)
+    return _replaced(importer, value, row, dim, index, index + 1)
+
+
+def _replaced(importer: Importer, value: SSAValue, part: SSAValue, dim: int, start: int, end: int) -> SSAValue:
+    build, extent = importer.build, shape_of(value)[dim]
+    before = [build.slice(value, dim, 0, start)] if start > 0 else []
+    after = [build.slice(value, dim, end, extent - end)] if end < extent else []
+    return build.concat([*before, build.cast(part, element_of(value)), *after], dim)
+
+
 # ------------------------------------------------------------------------------------- reads at constant positions
 
 
@@ -193,7 +227,7 @@ def _as_range(index: torch.Tensor, axes: Sequence[int], extent: int) -> _Range |
     if not varying:
         return _Range(None, positions[0], 1, 1)
     step = positions[1] - positions[0]
-    regular = step > 0 and all(b - a == step for a, b in zip(positions, positions[1:], strict=False))
+    regular = step > 0 and all(b - a == step for a, b in pairwise(positions))
     return _Range(varying[0], positions[0], len(positions), step) if regular else None
 
 
@@ -234,6 +268,9 @@ VIEWS: Final = MappingProxyType[str, Handler](
         "aten.cat.default": _concatenate,
         "aten.stack.default": _stack,
         "aten.constant_pad_nd.default": _pad,
+        "aten.copy.default": _copy,
+        "aten.slice_scatter.default": _slice_scatter,
+        "aten.select_scatter.default": _select_scatter,
         "aten.index.Tensor": _index,
         "aten.embedding.default": _embedding,
     }
