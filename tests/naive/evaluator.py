@@ -748,8 +748,8 @@ def exact_sum(terms: Sequence[float], type_: str) -> tuple[float, float]:
 
 
 def is_exact(terms: Sequence[float]) -> bool:
-    """Whether all partial sums are integers that f32 holds, so that no order makes a difference."""
-    return all(t == int(t) for t in terms) and sum(map(abs, terms)) <= 2**24
+    """Whether f32 holds all partial sums, multiples of 1/256, so that no order makes a difference."""
+    return all(256 * t == int(256 * t) for t in terms) and 256 * sum(map(abs, terms)) <= 2**24
 
 
 def product_of(factors: Sequence[float], type_: str) -> tuple[float, float]:
