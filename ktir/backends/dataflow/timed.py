@@ -1,0 +1,488 @@
+"""Timed simulation of a dataflow program: the token machine with a clock, no tensor data.
+
+A unit is an in-order issuer. Its operations are cut into chunks; a chunk starts when the unit is free, its inputs are
+there, room in its outputs is set aside and its shared resources are granted; it ends after its service and latency.
+Credits of inputs return when a chunk starts. Back-pressure needs nothing else.
+
+Shared resources. *Device memory*: servers, each for a share of the cores, serve bursts of their requesters in turn; a
+burst takes its bytes at the server's share of the sustained rate or the least time per request, whichever is longer, and
+a switch of direction costs the turnaround. *Scratchpad ports*: one read and one write port per core, first come first
+served. *Ring*: the shorter way round, cut through; each directed link carries one chunk at a time.
+
+All times are integer ticks, and service times are rounded up, so that no rate exceeds the machine's.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import Final, Literal, cast
+
+from xdsl.ir import Operation
+
+from ktir.backends.dataflow.bounds import launch_bounds
+from ktir.backends.dataflow.costs import Cost, CostModel
+from ktir.backends.dataflow.timing import HotSpot, Interval, LaunchTime, Timing, UnitTime
+from ktir.backends.dataflow.token_machine import Actor, Phase, TokenMachine, TokenQueue, popped
+from ktir.backends.dataflow.unit_program import Instruction, Program, compile_program
+from ktir.machine import Machine, Memory
+
+__all__ = ["Timing", "simulate", "simulate_program"]
+
+PAUSE_CYCLES: Final = 512
+"""Pauses of a unit shorter than this do not cut its interval of the timeline."""
+
+Kind = Literal["plain", "matrix", "port", "memory", "send"]
+
+
+def simulate(program_module: Operation, machine: Machine, *, chunk_bytes: int | None = None) -> Timing:
+    """Times the only ``dfp.program`` of ``program_module``; ``chunk_bytes`` defaults to a burst of device memory.
+
+    Raises :class:`DataflowDeadlock` where the program stops before its end.
+    """
+    return simulate_program(compile_program(program_module, machine), chunk_bytes=chunk_bytes)
+
+
+def simulate_program(program: Program, *, chunk_bytes: int | None = None) -> Timing:
+    """Like :func:`simulate`, for a program that is compiled already."""
+    return _Simulation(program, chunk_bytes or program.machine.global_memory.burst).run()
+
+
+@dataclass(slots=True)
+class _Clock:
+    """How an actor has spent its time so far, in ticks; ``since`` is when its present state began."""
+
+    since: int = 0
+    busy: int = 0
+    starved: int = 0
+    blocked: int = 0
+    stalled: int = 0
+    intervals: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
+    array_free: int = 0
+    filled: bool = True
+    in_flight: list[int] = field(default_factory=list[int])
+
+
+@dataclass(slots=True)
+class _Port:
+    """A port of a scratchpad: when it is free again."""
+
+    free: int = 0
+
+
+@dataclass(slots=True)
+class _Request:
+    """A burst of an actor that waits for a server: what it needs and what happens after it."""
+
+    actor: Actor
+    phase: Phase
+    quanta: int
+    issued: int
+    bytes: int
+    requests: int
+    writes: bool
+    unit_ticks: int
+    port: _Port
+    port_ticks: int
+    hot: int
+
+
+@dataclass(slots=True)
+class _Server:
+    """A part of device memory: bursts wait in ``pending`` by number of their actor and are served in turn."""
+
+    pending: dict[int, _Request] = field(default_factory=dict[int, _Request])
+    busy: bool = False
+    last: int = -1
+    writes: bool | None = None
+
+
+@dataclass(slots=True)
+class _Launch:
+    """Totals of the launch under way."""
+
+    number: int
+    start: int
+    read: int = 0
+    written: int = 0
+    ring: int = 0
+    cores: set[int] = field(default_factory=set[int])
+
+
+# Kinds of events, in the order in which those of one tick happen.
+_DELIVER, _SERVED, _FINISH, _ATTEMPT = range(4)
+
+
+class _Simulation:
+    def __init__(self, program: Program, chunk_bytes: int) -> None:
+        self.program, self.machine = program, program.machine
+        self.tokens = TokenMachine(program)
+        model = CostModel(program)
+        self.costs: dict[int, Cost] = {}
+        self.kinds: dict[int, Kind] = {}
+        self.hot: dict[int, int] = {}
+        self.instructions: list[tuple[str, Instruction]] = []
+        for code in program.units:
+            for instruction in code.instructions:
+                self.costs[id(instruction)] = cost = model.cost(code, instruction)
+                self.kinds[id(instruction)] = _kind(instruction, cost)
+                self.hot[id(instruction)] = len(self.instructions)
+                self.instructions.append((code.unit, instruction))
+        self.hot_ticks = [0] * len(self.instructions)
+        self.clocks = [_Clock() for _ in self.tokens.actors]
+        self.outstanding = [self.machine.unit(actor.code.unit).outstanding for actor in self.tokens.actors]
+        self.ports = [(_Port(), _Port()) for _ in range(program.cores)]
+        self.links: dict[tuple[int, int], int] = {}
+        memory = self.machine.global_memory
+        self.memory: Memory = memory
+        self.servers = [_Server() for _ in range(memory.servers)]
+        self.chunk = max(1, chunk_bytes // self.tokens.vector_bytes)
+        self._set_rates(memory)
+        self.events: list[tuple[int, int, int, object]] = []
+        self.sequence = self.event_count = 0
+        self.launch = _Launch(0, 0)
+        self.launches: list[tuple[_Launch, int]] = []
+        self.pause = PAUSE_CYCLES * self.machine.clock.ticks_per_cycle
+
+    def _set_rates(self, memory: Memory) -> None:
+        clock = self.machine.clock
+        self.ticks_per_byte = memory.servers * clock.ghz * clock.ticks_per_cycle / memory.sustained_gbs
+        self.turnaround = clock.ticks(memory.turnaround_ns * memory.servers)
+        self.latency = clock.ticks(memory.latency_ns)
+        queues = [queue.latency for queue in self.machine.queues.values()]
+        self.queue_latency = max(queues, default=0) * clock.ticks_per_cycle
+        net = self.tokens.net
+        self.hop = net.hop_cycles * clock.ticks_per_cycle if net else 0
+        self.link_ticks = clock.ticks_per_cycle * self.tokens.vector_bytes // net.width if net else 0
+        self.two_ways = bool(net and net.directions > 1)
+
+    # ---------------------------------------------------------------------------------------------------------- main loop
+
+    def run(self) -> Timing:
+        """Simulates to the end."""
+        for actor in self.tokens.actors:
+            self._schedule(0, _ATTEMPT, actor)
+        now, events = 0, self.events
+        while events:
+            now, order, _, payload = heappop(events)
+            self.event_count += 1
+            if order == _ATTEMPT:
+                self._attempt(cast("Actor", payload), now)
+            elif order == _FINISH:
+                actor, phase, quanta = cast("tuple[Actor, Phase, int]", payload)
+                self.tokens.complete(actor, phase, quanta)
+                self.clocks[actor.number].since = now
+                self._wake(now)
+                self._attempt(actor, now)
+            elif order == _SERVED:
+                self._served(cast("_Server", payload), now)
+            else:
+                channel, vectors = cast("tuple[TokenQueue, int]", payload)
+                self.tokens.fill(channel, vectors)
+                self._wake(now)
+        if self.tokens.unfinished():
+            raise self.tokens.deadlock()
+        return self._timing(now)
+
+    def _schedule(self, time: int, order: int, payload: object) -> None:
+        self.sequence += 1
+        heappush(self.events, (time, order, self.sequence, payload))
+
+    def _wake(self, now: int) -> None:
+        woken = self.tokens.woken
+        if woken:
+            for actor in woken:
+                delay = self.queue_latency if actor.wait == "starved" and not actor.at_barrier else 0
+                self._schedule(now + delay, _ATTEMPT, actor)
+            woken.clear()
+
+    def _account_wait(self, actor: Actor, now: int) -> None:
+        """Books the time since the actor's last change of state as waiting."""
+        clock = self.clocks[actor.number]
+        if now > clock.since:
+            if actor.wait == "starved":
+                clock.starved += now - clock.since
+            else:
+                clock.blocked += now - clock.since
+            clock.since = now
+
+    def _attempt(self, actor: Actor, now: int) -> None:
+        """Lets a free actor start its next chunk if it can."""
+        tokens = self.tokens
+        self._account_wait(actor, now)
+        if self.clocks[actor.number].array_free > now and self._must_drain(actor):
+            self._drain(actor, now)
+            return
+        launch = actor.launch
+        phase = tokens.next_phase(actor)
+        if actor.launch != launch:
+            self._next_launch(actor.launch, now)
+        if tokens.woken:
+            self._wake(now)
+        if phase is None:
+            return
+        instruction = cast("Instruction", actor.cursor.instruction)
+        quanta = tokens.grant(actor, phase, self.chunk)
+        if not quanta:
+            return
+        if tokens.woken:
+            self._wake(now)
+        self._start(actor, instruction, phase, quanta, now)
+
+    def _must_drain(self, actor: Actor) -> bool:
+        """Whether the matrix unit is at a barrier or at its end, so that its array has to finish first."""
+        instruction = actor.cursor.instruction
+        return actor.phase is None and (instruction is None or instruction.kind == "barrier")
+
+    def _drain(self, actor: Actor, now: int) -> None:
+        clock = self.clocks[actor.number]
+        clock.busy += clock.array_free - now
+        clock.since = clock.array_free
+        self._schedule(clock.array_free, _ATTEMPT, actor)
+
+    def _next_launch(self, number: int, now: int) -> None:
+        self.launches.append((self.launch, now))
+        self.launch = _Launch(number, now)
+
+    # ------------------------------------------------------------------------------------------------------------- chunks
+
+    def _start(self, actor: Actor, instruction: Instruction, phase: Phase, quanta: int, now: int) -> None:
+        cost, kind = self.costs[id(instruction)], self.kinds[id(instruction)]
+        done, total = actor.done, phase.quanta
+        phases = len(actor.phases)
+        work = _part(cost.work, actor.phase_number, phases)
+        ticks = popped(done + quanta, work, total) - popped(done, work, total)
+        self.launch.cores.add(actor.core)
+        hot = self.hot[id(instruction)]
+        if kind == "memory":
+            self._request(actor, phase, quanta, cost, ticks, hot, now)
+            return
+        if kind == "matrix":
+            ticks = self._multiply(actor, cost, ticks, done, quanta, total, now)
+            end = now + ticks
+        elif kind == "plain":
+            end = now + ticks
+        else:
+            end = self._through_ports(actor, cost, done, quanta, total, ticks, now)
+        if kind == "send":
+            end = self._send(actor, instruction, cost, quanta, end, now)
+        self._book(actor, hot, now, end, ticks)
+        self._schedule(end, _FINISH, (actor, phase, quanta))
+
+    def _book(self, actor: Actor, hot: int, start: int, end: int, ticks: int) -> None:
+        """Books a chunk: ``ticks`` of work, the rest of the time waiting for shared resources."""
+        clock = self.clocks[actor.number]
+        clock.busy += ticks
+        clock.stalled += end - start - ticks
+        clock.since = end
+        self.hot_ticks[hot] += ticks
+        intervals = clock.intervals
+        if intervals and intervals[-1][0] == actor.launch and start - intervals[-1][2] <= self.pause:
+            intervals[-1] = (actor.launch, intervals[-1][1], end)
+        elif end > start:
+            intervals.append((actor.launch, start, end))
+
+    def _through_ports(self, actor: Actor, cost: Cost, done: int, quanta: int, total: int, ticks: int, now: int) -> int:
+        read, write = self.ports[actor.core]
+        end = now + ticks
+        for port, needed in ((read, cost.read_port), (write, cost.write_port)):
+            if needed:
+                taken = popped(done + quanta, needed, total) - popped(done, needed, total)
+                port.free = max(port.free, now) + taken
+                end = max(end, port.free)
+        return end
+
+    def _multiply(self, actor: Actor, cost: Cost, ticks: int, done: int, quanta: int, total: int, now: int) -> int:
+        """Ticks until the matrix unit takes its next operation; its array may still work for ``slack`` ticks.
+
+        A stationary block is loaded while the array works on the former one; the first rows of a block fill the array.
+        """
+        clock = self.clocks[actor.number]
+        instruction = cast("Instruction", actor.cursor.instruction)
+        if instruction.kind != "pe_mac":
+            clock.filled = clock.filled and instruction.kind != "pe_load"
+            drained = max(0, clock.array_free - now) if instruction.kind in ("pe_emit", "pe_preload") else 0
+            return ticks + (drained if not done else 0)
+        if not clock.filled:
+            ticks += cost.fill
+            clock.filled = True
+        clock.array_free = max(clock.array_free, now) + ticks
+        feed = quanta * self.machine.clock.ticks_per_cycle
+        if done + quanta < total:
+            return max(feed, min(ticks, clock.array_free - now))
+        return max(feed, clock.array_free - now - cost.slack)
+
+    def _send(self, actor: Actor, instruction: Instruction, cost: Cost, quanta: int, ready: int, now: int) -> int:
+        """Puts a chunk on the ring as the sender reads it; the end of its injection."""
+        channel = self.tokens.channel_of(actor, instruction)
+        source, target = channel.place
+        length = quanta * self.link_ticks
+        start = now
+        injected = ready
+        for link in self._route(source, target):
+            start = max(start, self.links.get(link, 0))
+            self.links[link] = start + length
+            if link[0] == source:
+                injected = max(ready, start + length)
+            start += self.hop
+        arrival = max(start + length, injected + self.hop)
+        done, total = actor.done, cast("Phase", actor.phase).quanta
+        self.launch.ring += popped(done + quanta, cost.ring_bytes, total) - popped(done, cost.ring_bytes, total)
+        self._schedule(arrival, _DELIVER, (channel, quanta))
+        return injected
+
+    def _route(self, source: int, target: int) -> list[tuple[int, int]]:
+        """The directed links of the shorter way round; clockwise if both are as long."""
+        cores = self.program.machine.cores
+        forward = (target - source) % cores
+        step, hops = (1, forward) if forward * 2 <= cores or not self.two_ways else (-1, cores - forward)
+        return [((source + step * hop) % cores, step) for hop in range(hops)]
+
+    # ------------------------------------------------------------------------------------------------------ device memory
+
+    def _request(self, actor: Actor, phase: Phase, quanta: int, cost: Cost, ticks: int, hot: int, now: int) -> None:
+        done, total = actor.done, phase.quanta
+        amount = popped(done + quanta, cost.ddr_bytes, total) - popped(done, cost.ddr_bytes, total)
+        requests = popped(done + quanta, cost.requests, total) - popped(done, cost.requests, total)
+        port_total = cost.read_port if cost.ddr_writes else cost.write_port
+        port_ticks = popped(done + quanta, port_total, total) - popped(done, port_total, total)
+        port = self.ports[actor.core][0 if cost.ddr_writes else 1]
+        server = self.servers[actor.core * len(self.servers) // self.machine.cores]
+        server.pending[actor.number] = _Request(
+            actor, phase, quanta, now, amount, max(1, requests), cost.ddr_writes, ticks, port, port_ticks, hot
+        )
+        if cost.ddr_writes:
+            self.launch.written += amount
+        else:
+            self.launch.read += amount
+        if not server.busy:
+            self._serve(server, now)
+
+    def _serve(self, server: _Server, now: int) -> None:
+        """Starts the next burst: that of the requester after the one served last, in order of actors."""
+        numbers = sorted(server.pending)
+        number = numbers[bisect_right(numbers, server.last) % len(numbers)]
+        request = server.pending.pop(number)
+        active = sum(len(each.pending) for each in self.servers) + 1
+        floor = self.machine.clock.ticks(
+            request.requests * self.memory.request_time_ns(min(active, self.program.cores)) * self._active_servers()
+        )
+        service = max(-int(-request.bytes * self.ticks_per_byte // 1), floor)
+        if server.writes is not None and server.writes != request.writes:
+            service += self.turnaround
+        server.last, server.writes, server.busy = number, request.writes, True
+        served = now + service
+        request.port.free = max(request.port.free, now) + request.port_ticks
+        end = max(served + self.latency, now + request.unit_ticks, request.port.free)
+        end = self._release(request, now, end)
+        self._book(request.actor, request.hot, request.issued, end, end - now)
+        self._schedule(end, _FINISH, (request.actor, request.phase, request.quanta))
+        self._schedule(served, _SERVED, server)
+
+    def _release(self, request: _Request, now: int, end: int) -> int:
+        """When the unit may go on: at the end of its descriptor, or while bursts under way leave room for another."""
+        window = self.outstanding[request.actor.number]
+        if window <= 1:
+            return end
+        clock = self.clocks[request.actor.number]
+        clock.in_flight = sorted([*(each for each in clock.in_flight if each > now), end])
+        if request.actor.done + request.quanta == request.phase.quanta:
+            return clock.in_flight[-1]
+        return now if len(clock.in_flight) < window else clock.in_flight[-window]
+
+    def _active_servers(self) -> int:
+        return sum(1 for each in self.servers if each.busy or each.pending) or 1
+
+    def _served(self, server: _Server, now: int) -> None:
+        server.busy = False
+        if server.pending:
+            self._serve(server, now)
+
+    # ------------------------------------------------------------------------------------------------------------- results
+
+    def _timing(self, now: int) -> Timing:
+        self.launches.append((self.launch, now))
+        ns = self.machine.clock.nanoseconds
+        bounds = {bound.launch: bound for bound in launch_bounds(self.program, self.costs)}
+        launches = tuple(
+            LaunchTime(
+                launch=launch.number,
+                cores=len(launch.cores),
+                start_ns=ns(launch.start),
+                stop_ns=ns(stop),
+                bound_ns=ns(bounds[launch.number].ticks),
+                bound_by=bounds[launch.number].resource,
+                ddr_read=launch.read,
+                ddr_written=launch.written,
+                ddr_compulsory=bounds[launch.number].ddr_bytes,
+                ring=launch.ring,
+            )
+            for launch, stop in self.launches
+            if launch.number in bounds
+        )
+        by_resource: dict[str, float] = {}
+        for launch in launches:
+            by_resource[launch.bound_by] = by_resource.get(launch.bound_by, 0.0) + launch.bound_ns
+        return Timing(
+            machine=self.machine.name,
+            presets=dict(self.machine.presets),
+            total_ns=ns(now),
+            bound_ns=sum(launch.bound_ns for launch in launches),
+            bound_by=max(by_resource, key=lambda name: by_resource[name], default="nothing"),
+            launches=launches,
+            units=tuple(self._unit_time(actor, now) for actor in self.tokens.actors),
+            intervals=tuple(self._intervals()),
+            hot_spots=self._hot_spots(),
+            ddr_read=sum(launch.ddr_read for launch in launches),
+            ddr_written=sum(launch.ddr_written for launch in launches),
+            ddr_compulsory=sum(launch.ddr_compulsory for launch in launches),
+            ring=sum(launch.ring for launch in launches),
+            scratchpad_used=max((b.extent[1] for b in self.program.buffers if b.per_core), default=0),
+            scratchpad_bytes=self.machine.scratchpad_bytes,
+            events=self.event_count,
+        )
+
+    def _unit_time(self, actor: Actor, now: int) -> UnitTime:
+        clock, ns = self.clocks[actor.number], self.machine.clock.nanoseconds
+        return UnitTime(
+            actor.core,
+            actor.code.unit,
+            actor.code.corelet,
+            ns(clock.busy),
+            ns(clock.starved + now - clock.since),
+            ns(clock.blocked),
+            ns(clock.stalled),
+        )
+
+    def _intervals(self) -> list[Interval]:
+        ns = self.machine.clock.nanoseconds
+        return [
+            Interval(actor.core, actor.code.unit, actor.code.corelet, launch, ns(start), ns(stop))
+            for actor in self.tokens.actors
+            for launch, start, stop in self.clocks[actor.number].intervals
+        ]
+
+    def _hot_spots(self) -> tuple[HotSpot, ...]:
+        ns = self.machine.clock.nanoseconds
+        spots = [
+            HotSpot(instruction.location, unit, instruction.kind, ns(ticks))
+            for (unit, instruction), ticks in zip(self.instructions, self.hot_ticks, strict=True)
+            if ticks
+        ]
+        return tuple(sorted(spots, key=lambda spot: -spot.busy_ns))
+
+
+def _kind(instruction: Instruction, cost: Cost) -> Kind:
+    if cost.ddr_bytes:
+        return "memory"
+    if instruction.kind == "send":
+        return "send"
+    if instruction.kind.startswith("pe_"):
+        return "matrix"
+    return "port" if cost.read_port or cost.write_port else "plain"
+
+
+def _part(work: int, number: int, phases: int) -> int:
+    """The share of ``work`` of one of several phases."""
+    return work if phases == 1 else popped(number + 1, work, phases) - popped(number, work, phases)
