@@ -1,0 +1,530 @@
+"""The ``arith`` operations, on scalars and tensors alike.
+
+Signs and rounding of the integer divisions, the NaN rules of ``maximumf`` and ``maxnumf`` and the wrap-around of
+integers are MLIR's. Where MLIR leaves a result undefined, it is made definite: shifts by the width or more give zero
+(or the sign), conversions of floats beyond the range of the integer saturate and NaN gives zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr
+from xdsl.ir import Attribute, Operation
+
+from ktir.errors import DivisionByZero, UnknownOperation
+from ktir.interp.compile import (
+    CompileOperation,
+    FunctionCompiler,
+    Rule,
+    Step,
+    any_lane,
+    element_of,
+    is_shaped,
+    shape_of,
+    spread,
+)
+from ktir.interp.numerics import (
+    BOOL,
+    F64,
+    Array,
+    ElementType,
+    Scalar,
+    as_array,
+    as_scalar,
+    float_constant,
+    narrow,
+    unsigned,
+    widen,
+    wrap,
+)
+from ktir.interp.values import Frame, Site, Tainted, Value
+
+Function = Callable[..., Any]
+
+# ------------------------------------------------------------------------------------------------------------ constants
+
+
+def constant(compiler: FunctionCompiler, op: Operation) -> Step:
+    """A literal; made once, shared by every execution."""
+    value = literal(op.properties["value"], op.results[0].type, compiler.site(op))
+    out = compiler.slot(op.results[0])
+
+    def step(frame: Frame) -> None:
+        frame.regs[out] = value
+
+    return step
+
+
+def literal(attribute: Attribute, kind: Attribute, site: Site) -> Value:
+    """The value that an attribute denotes."""
+    element = element_of(kind)
+    if isinstance(attribute, IntegerAttr):
+        return wrap(attribute.value.data, element.bits)
+    if isinstance(attribute, FloatAttr):
+        return float_constant(attribute.value.data, element)
+    if isinstance(attribute, DenseIntOrFPElementsAttr):
+        return dense_literal(attribute, shape_of(kind), element)
+    raise site.fail(
+        UnknownOperation, f"has a constant {attribute} that cannot be computed with", "use a number or dense<..>"
+    )
+
+
+def dense_literal(attribute: DenseIntOrFPElementsAttr, shape: tuple[int, ...], element: ElementType) -> Array:
+    numbers = list(attribute.get_values())
+    if element.kind == "float":
+        values = narrow(np.array(numbers, F64), element.dtype)
+    else:
+        values = np.array([wrap(int(number), element.bits) for number in numbers], element.dtype)
+    if len(numbers) == 1:
+        return np.broadcast_to(values.reshape((1,) * (len(shape) + 1)), (1, *shape))
+    return values.reshape((1, *shape))
+
+
+# ------------------------------------------------------------------------------------------------------------- integers
+
+
+def integer(on_ints: Callable[[int, int], int], on_arrays: Function) -> Callable[[ElementType, Site], Function]:
+    """A wrapping binary operation from its meaning on Python ints and on arrays."""
+
+    def build(element: ElementType, site: Site) -> Function:
+        bits = element.bits
+
+        def function(a: Scalar, b: Scalar) -> Scalar:
+            if isinstance(a, int) and isinstance(b, int):
+                return wrap(on_ints(a, b), bits)
+            return on_arrays(a, b)
+
+        return function
+
+    return build
+
+
+def ring(
+    on_ints: Callable[[int, int], int], on_arrays: Function, on_bits: Function
+) -> Callable[[ElementType, Site], Function]:
+    """As :func:`integer`, with the meaning on bits apart, because numpy's booleans do not wrap."""
+    plain, bit = integer(on_ints, on_arrays), integer(on_ints, on_bits)
+    return lambda element, site: bit(element, site) if element.bits == 1 else plain(element, site)
+
+
+def division(function: Callable[[Array, Array], Array], *, signed: bool) -> Callable[[ElementType, Site], Function]:
+    """A division or remainder: refuses a zero divisor, runs on arrays of the signed or unsigned type."""
+
+    def build(element: ElementType, site: Site) -> Function:
+        def divide(a: Scalar, b: Scalar) -> Scalar:
+            if isinstance(b, int) and isinstance(a, int) and b != 0 and a >= 0 and b > 0:
+                return wrap(int(function(np.int64(a), np.int64(b))), element.bits)  # type: ignore[arg-type]
+            left, right = (as_array(value, element.dtype) for value in (a, b))
+            if not right.all():
+                raise site.fail(
+                    DivisionByZero,
+                    f"divides by zero{_at_first(right == 0)}",
+                    "guard the division, or check the divisor's source",
+                )
+            if element.bits == 1:
+                left, right = (value.astype(np.int8) * (-1 if signed else 1) for value in (left, right))
+                return as_scalar((function(left, right) & 1).astype(BOOL))
+            if not signed:
+                left, right = unsigned(left, element.bits), unsigned(right, element.bits)
+            return as_scalar(function(left, right).view(element.dtype))
+
+        return divide
+
+    return build
+
+
+def _at_first(where: Array) -> str:
+    place = tuple(int(axis[0]) for axis in np.nonzero(where))
+    return f" at element {list(place[1:])} of row {place[0]}" if len(place) > 1 else ""
+
+
+def truncated_quotient(a: Array, b: Array) -> Array:
+    return (a - np.fmod(a, b)) // b
+
+
+def ceiling_quotient(a: Array, b: Array) -> Array:
+    return a // b + (a % b != 0)
+
+
+def shift_left(a: Scalar, b: Scalar, bits: int) -> Scalar:
+    if isinstance(a, int) and isinstance(b, int):
+        return wrap(a << b, bits) if 0 <= b < bits else 0
+    return np.where((b >= 0) & (b < bits), np.left_shift(a, np.clip(b, 0, bits - 1)), 0).astype(_dtype(a, b))
+
+
+def shift_right(a: Scalar, b: Scalar, bits: int) -> Scalar:
+    if isinstance(a, int) and isinstance(b, int):
+        return a >> (b if 0 <= b < bits else bits - 1)
+    return np.right_shift(a, np.where((b >= 0) & (b < bits), b, bits - 1)).astype(_dtype(a, b))
+
+
+def shift_right_unsigned(a: Scalar, b: Scalar, bits: int) -> Scalar:
+    if isinstance(a, int) and isinstance(b, int):
+        return wrap(unsigned(a, bits) >> b, bits) if 0 <= b < bits else 0
+    dtype = _dtype(a, b)
+    inside = (b >= 0) & (b < bits)
+    places = np.where(inside, b, 0).astype(dtype.str.replace("i", "u"))
+    shifted = np.right_shift(unsigned(as_array(a, dtype), bits), places).view(dtype)
+    return np.where(inside, shifted, 0).astype(dtype)
+
+
+def _dtype(*values: Scalar) -> np.dtype[Any]:
+    return next(value.dtype for value in values if not isinstance(value, int))
+
+
+def shift(function: Callable[[Scalar, Scalar, int], Scalar]) -> Callable[[ElementType, Site], Function]:
+    def build(element: ElementType, site: Site) -> Function:
+        bits = element.bits
+        return lambda a, b: function(a, b, bits)
+
+    return build
+
+
+def extreme(
+    choose: Callable[[int, int], int], on_arrays: Function, *, signed: bool
+) -> Callable[[ElementType, Site], Function]:
+    """Minimum or maximum, in signed or unsigned order."""
+
+    def build(element: ElementType, site: Site) -> Function:
+        bits, dtype = element.bits, element.dtype
+
+        def function(a: Scalar, b: Scalar) -> Scalar:
+            if isinstance(a, int) and isinstance(b, int):
+                return choose(a, b) if signed else wrap(choose(unsigned(a, bits), unsigned(b, bits)), bits)
+            if signed:
+                return on_arrays(a, b)
+            left, right = (unsigned(as_array(value, dtype), bits) for value in (a, b))
+            return on_arrays(left, right).view(dtype)
+
+        return function
+
+    return build
+
+
+def multiply_extended(*, signed: bool) -> Callable[[FunctionCompiler, Operation], Step]:
+    """``mulsi_extended`` and ``mului_extended``: low and high half of the full product."""
+
+    def compile_operation(compiler: FunctionCompiler, op: Operation) -> Step:
+        first, second = (compiler.slot(value) for value in op.operands)
+        low, high = (compiler.slot(value) for value in op.results)
+        element, site = element_of(op.operands[0].type), compiler.site(op)
+        bits, dtype = element.bits, element.dtype
+
+        def product(a: Scalar, b: Scalar) -> Array:
+            numbers = (
+                as_array(value, dtype).astype(object)
+                if signed
+                else unsigned(as_array(value, dtype), bits).astype(object)
+                for value in (a, b)
+            )
+            left, right = numbers
+            return left * right
+
+        def half(a: Scalar, b: Scalar, places: int) -> Scalar:
+            numbers = product(a, b)
+            wrapped = [wrap(int(number) >> places, bits) for number in numbers.flat]
+            return as_scalar(np.array(wrapped, dtype).reshape(numbers.shape))
+
+        def step(frame: Frame) -> None:
+            regs = frame.regs
+            values = [regs[first], regs[second]]
+            for out, places in ((low, 0), (high, bits)):
+                regs[out] = _apply(site, lambda a, b, places=places: half(a, b, places), any_lane, values)
+
+        return step
+
+    return compile_operation
+
+
+def add_extended(compiler: FunctionCompiler, op: Operation) -> Step:
+    """``addui_extended``: the sum and whether it wrapped."""
+    first, second = (compiler.slot(value) for value in op.operands)
+    total, carry = (compiler.slot(value) for value in op.results)
+    element, site = element_of(op.operands[0].type), compiler.site(op)
+    add = BINARY["arith.addi"](element, site)
+
+    def carried(a: Scalar, b: Scalar) -> Scalar:
+        wrapped = add(a, b)
+        if isinstance(wrapped, int):
+            return int(unsigned(wrapped, element.bits) < unsigned(a, element.bits))
+        return unsigned(wrapped, element.bits) < unsigned(as_array(a, element.dtype), element.bits)
+
+    def step(frame: Frame) -> None:
+        regs = frame.regs
+        values = [regs[first], regs[second]]
+        regs[total] = _apply(site, add, any_lane, values)
+        regs[carry] = _apply(site, carried, any_lane, values)
+
+    return step
+
+
+def _apply(site: Site, function: Function, rule: Rule, values: Sequence[Value]) -> Value:
+    if any(isinstance(value, Tainted) for value in values):
+        return spread(site, function, rule, values)
+    return function(*values)
+
+
+# --------------------------------------------------------------------------------------------------------------- floats
+
+
+def floating(function: Function) -> Callable[[ElementType, Site], Function]:
+    """An operation that computes in the wide type and rounds once."""
+
+    def build(element: ElementType, site: Site) -> Function:
+        dtype = element.dtype
+        if element.wide == dtype:
+            return function
+        return lambda *values: function(*map(widen, values)).astype(dtype)
+
+    return build
+
+
+BINARY: Mapping[str, Callable[[ElementType, Site], Function]] = MappingProxyType(
+    {
+        "arith.addi": ring(int.__add__, np.add, np.logical_xor),
+        "arith.subi": ring(int.__sub__, np.subtract, np.logical_xor),
+        "arith.muli": ring(int.__mul__, np.multiply, np.logical_and),
+        "arith.andi": integer(int.__and__, np.bitwise_and),
+        "arith.ori": integer(int.__or__, np.bitwise_or),
+        "arith.xori": integer(int.__xor__, np.bitwise_xor),
+        "arith.divsi": division(truncated_quotient, signed=True),
+        "arith.divui": division(np.floor_divide, signed=False),
+        "arith.remsi": division(np.fmod, signed=True),
+        "arith.remui": division(np.remainder, signed=False),
+        "arith.floordivsi": division(np.floor_divide, signed=True),
+        "arith.ceildivsi": division(ceiling_quotient, signed=True),
+        "arith.ceildivui": division(ceiling_quotient, signed=False),
+        "arith.shli": shift(shift_left),
+        "arith.shrsi": shift(shift_right),
+        "arith.shrui": shift(shift_right_unsigned),
+        "arith.minsi": extreme(min, np.minimum, signed=True),
+        "arith.maxsi": extreme(max, np.maximum, signed=True),
+        "arith.minui": extreme(min, np.minimum, signed=False),
+        "arith.maxui": extreme(max, np.maximum, signed=False),
+        "arith.addf": floating(np.add),
+        "arith.subf": floating(np.subtract),
+        "arith.mulf": floating(np.multiply),
+        "arith.divf": floating(np.divide),
+        "arith.remf": floating(np.fmod),
+        "arith.maximumf": floating(np.maximum),
+        "arith.minimumf": floating(np.minimum),
+        "arith.maxnumf": floating(np.fmax),
+        "arith.minnumf": floating(np.fmin),
+    }
+)
+UNARY: Mapping[str, Callable[[ElementType, Site], Function]] = MappingProxyType(
+    {"arith.negf": lambda element, site: np.negative}
+)
+
+
+def elementwise(table: Mapping[str, Callable[[ElementType, Site], Function]]) -> Mapping[str, CompileOperation]:
+    """Compilers of operations whose operands and result have one element type."""
+
+    def compile_operation(compiler: FunctionCompiler, op: Operation) -> Step:
+        site = compiler.site(op)
+        return compiler.emit(op, table[op.name](element_of(op.results[0].type), site), any_lane)
+
+    return dict.fromkeys(table, compile_operation)
+
+
+# ---------------------------------------------------------------------------------------------------------- comparisons
+
+
+def _ordered(function: Function) -> Function:
+    return function  # numpy's comparisons are false on NaN, but for !=
+
+
+def _or_unordered(function: Function) -> Function:
+    return lambda a, b: function(a, b) | np.isnan(a) | np.isnan(b)
+
+
+COMPARE_FLOATS: tuple[Function, ...] = (
+    lambda a, b: np.zeros(np.broadcast_shapes(a.shape, b.shape), BOOL),
+    _ordered(np.equal),
+    _ordered(np.greater),
+    _ordered(np.greater_equal),
+    _ordered(np.less),
+    _ordered(np.less_equal),
+    lambda a, b: np.not_equal(a, b) & ~np.isnan(a) & ~np.isnan(b),
+    lambda a, b: ~(np.isnan(a) | np.isnan(b)),
+    _or_unordered(np.equal),
+    _or_unordered(np.greater),
+    _or_unordered(np.greater_equal),
+    _or_unordered(np.less),
+    _or_unordered(np.less_equal),
+    np.not_equal,
+    lambda a, b: np.isnan(a) | np.isnan(b),
+    lambda a, b: np.ones(np.broadcast_shapes(a.shape, b.shape), BOOL),
+)
+"""By the number of the predicate: false oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno true."""
+
+
+def compare_floats(compiler: FunctionCompiler, op: Operation) -> Step:
+    function = COMPARE_FLOATS[_predicate(op)]
+    return compiler.emit(op, lambda a, b: as_scalar(function(widen(a), widen(b))), any_lane)
+
+
+COMPARE_INTEGERS: tuple[tuple[Function, bool], ...] = (
+    (np.equal, True),
+    (np.not_equal, True),
+    (np.less, True),
+    (np.less_equal, True),
+    (np.greater, True),
+    (np.greater_equal, True),
+    (np.less, False),
+    (np.less_equal, False),
+    (np.greater, False),
+    (np.greater_equal, False),
+)
+"""By the number of the predicate: eq ne slt sle sgt sge ult ule ugt uge; with whether the order is signed."""
+
+
+def compare_integers(compiler: FunctionCompiler, op: Operation) -> Step:
+    function, signed = COMPARE_INTEGERS[_predicate(op)]
+    element = element_of(op.operands[0].type)
+    bits, dtype = element.bits, element.dtype
+    if element.kind != "int":
+        raise compiler.site(op).fail(UnknownOperation, f"compares {element.name}", "use arith.cmpf for floats")
+
+    def compare(a: Scalar, b: Scalar) -> Scalar:
+        if isinstance(a, int) and isinstance(b, int):
+            left, right = (a, b) if signed else (unsigned(a, bits), unsigned(b, bits))
+            return int(function(-left, -right) if bits == 1 and signed else function(left, right))
+        left, right = as_array(a, dtype), as_array(b, dtype)
+        if bits == 1:
+            return function(right, left) if signed else function(left, right)
+        return function(left, right) if signed else function(unsigned(left, bits), unsigned(right, bits))
+
+    return compiler.emit(op, compare, any_lane)
+
+
+def _predicate(op: Operation) -> int:
+    predicate = op.properties["predicate"]
+    assert isinstance(predicate, IntegerAttr)
+    return predicate.value.data
+
+
+def select(compiler: FunctionCompiler, op: Operation) -> Step:
+    dtype = element_of(op.results[0].type).dtype
+    return compiler.emit(op, lambda condition, a, b: choose(condition, a, b, dtype), chosen_lanes)
+
+
+def choose(condition: Scalar, a: Value, b: Value, dtype: np.dtype[Any]) -> Value:
+    """``a`` where the condition holds, else ``b``; one condition for a whole tensor is spread over it."""
+    if isinstance(condition, int):
+        return a if condition else b
+    left, right = as_array(a, dtype), as_array(b, dtype)
+    rank = max(left.ndim, right.ndim)
+    return np.where(condition.reshape(condition.shape + (1,) * (rank - condition.ndim)), left, right)
+
+
+def chosen_lanes(result: Any, values: Sequence[Value], masks: Sequence[Array | None]) -> Array:
+    """Undefined where the condition is, or the chosen operand."""
+    shape = np.shape(result) or (1,)
+    left, right = (np.zeros((1,) * len(shape), BOOL) if mask is None else mask for mask in masks[1:])
+    taken = choose(values[0], left, right, BOOL)
+    if masks[0] is not None:
+        decided = masks[0]
+        taken = taken | decided.reshape(decided.shape + (1,) * (len(shape) - decided.ndim))
+    return np.broadcast_to(taken, np.broadcast_shapes(np.shape(taken), shape))
+
+
+# ---------------------------------------------------------------------------------------------------------- conversions
+
+
+def sign_extended(value: Scalar, source: ElementType, target: ElementType) -> Scalar:
+    """Sign extension or truncation between integers of any width."""
+    if isinstance(value, int):
+        return wrap(-value if source.bits == 1 else value, target.bits)
+    if source.bits == 1 and target.bits > 1:
+        return -value.astype(target.dtype)
+    return (value & 1).astype(BOOL) if target.bits == 1 else value.astype(target.dtype)
+
+
+def zero_extended(value: Scalar, source: ElementType, target: ElementType) -> Scalar:
+    """Zero extension or truncation between integers of any width."""
+    if isinstance(value, int):
+        return wrap(unsigned(value, source.bits), target.bits)
+    bits = unsigned(value, source.bits)
+    return (bits & 1).astype(BOOL) if target.bits == 1 else bits.astype(target.dtype)
+
+
+def to_float(value: Scalar, source: ElementType, target: ElementType, *, signed: bool) -> Array:
+    """An integer as a float, rounded once (f64 holds every integer that a narrow float does not overflow on)."""
+    numbers = as_array(value, source.dtype)
+    if source.bits == 1:
+        numbers = numbers.astype(np.int8) * (-1 if signed else 1)
+    elif not signed:
+        numbers = unsigned(numbers, source.bits)
+    if target.itemsize >= 4:
+        return numbers.astype(target.dtype)
+    return narrow(numbers.astype(F64), target.dtype)
+
+
+def to_integer(value: Array, target: ElementType, *, signed: bool) -> Scalar:
+    """A float rounded towards zero; beyond the range the nearest integer, zero for NaN."""
+    numbers = np.trunc(np.nan_to_num(value.astype(F64), nan=0.0, posinf=np.inf, neginf=-np.inf))
+    bits = max(target.bits, 1)
+    low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+    kind = np.int64 if signed else np.uint64
+    ceiling = np.nextafter(2.0 ** (bits - 1 if signed else bits), 0) if bits > 52 else float(high)
+    whole = np.clip(numbers, float(low), ceiling).astype(kind)
+    if bits > 52:
+        whole = np.where(numbers > ceiling, kind(high), whole)
+    return as_scalar((whole & kind(1)).astype(BOOL) if bits == 1 else whole.astype(target.dtype))
+
+
+def reinterpreted(value: Any, source: ElementType, target: ElementType) -> Any:
+    """The same bits as another type of the same width."""
+    return as_scalar_of(np.ascontiguousarray(as_array(value, source.dtype)).view(target.dtype), target)
+
+
+def as_scalar_of(values: Array, element: ElementType) -> Any:
+    return as_scalar(values) if element.kind == "int" else values
+
+
+def conversion(function: Callable[[Any, ElementType, ElementType], Any]) -> CompileOperation:
+    def compile_operation(compiler: FunctionCompiler, op: Operation) -> Step:
+        source, target = element_of(op.operands[0].type), element_of(op.results[0].type)
+        return compiler.emit(op, lambda value: function(value, source, target), any_lane)
+
+    return compile_operation
+
+
+CONVERSIONS: Mapping[str, CompileOperation] = MappingProxyType(
+    {
+        "arith.extsi": conversion(sign_extended),
+        "arith.trunci": conversion(sign_extended),
+        "arith.index_cast": conversion(sign_extended),
+        "arith.extui": conversion(zero_extended),
+        "arith.index_castui": conversion(zero_extended),
+        "arith.sitofp": conversion(lambda value, source, target: to_float(value, source, target, signed=True)),
+        "arith.uitofp": conversion(lambda value, source, target: to_float(value, source, target, signed=False)),
+        "arith.fptosi": conversion(lambda value, source, target: to_integer(value, target, signed=True)),
+        "arith.fptoui": conversion(lambda value, source, target: to_integer(value, target, signed=False)),
+        "arith.extf": conversion(lambda value, source, target: value.astype(target.dtype)),
+        "arith.truncf": conversion(lambda value, source, target: narrow(value, target.dtype)),
+        "arith.bitcast": conversion(reinterpreted),
+    }
+)
+
+OPERATIONS: Mapping[str, CompileOperation] = MappingProxyType(
+    {
+        **elementwise(BINARY),
+        **elementwise(UNARY),
+        **CONVERSIONS,
+        "arith.constant": constant,
+        "arith.cmpf": compare_floats,
+        "arith.cmpi": compare_integers,
+        "arith.select": select,
+        "arith.addui_extended": add_extended,
+        "arith.mulsi_extended": multiply_extended(signed=True),
+        "arith.mului_extended": multiply_extended(signed=False),
+    }
+)
+
+__all__ = ["BINARY", "OPERATIONS", "choose", "is_shaped", "literal"]

@@ -1,0 +1,398 @@
+"""What is checked while a program runs. Nothing here changes a value, so a run without checks gives the same bits.
+
+* An access stays inside its view, and inside the allocation that the view starts in.
+* A read element that nobody wrote, or that is padding of a stick layout, makes the value *tainted* there; storing such
+  a lane anywhere but into padding is the error (values.py carries the masks).
+* Two cores do not write one element in one launch, and none reads what another writes, unless an inter-tile
+  operation orders the two.
+
+Ordering. Every write leaves a stamp (epoch, core). The epoch moves on at each launch and each produce; ``seen[c, p]`` is
+the epoch before which core c knows all writes of core p. In launches without inter-tile operations reads are noted and
+compared with the stamps at the end, so that the order in which cores happen to run does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ktir.errors import (
+    ArgumentError,
+    OutOfBounds,
+    PaddingRead,
+    ReadWriteRace,
+    RemoteReadRace,
+    UninitialisedRead,
+    WriteConflict,
+)
+from ktir.interp.expressions import Pattern
+from ktir.interp.memory import Access, Gathered, Strided, View, progression, spread
+from ktir.interp.numerics import Array, Scalar
+from ktir.interp.values import Frame, Origin, Site, Tainted
+from ktir.machine.memory_arena import CORE_BITS, WRITTEN, Allocation, Arena
+from ktir.maths.stick_layout import StickLayout
+
+CORE_MASK = (1 << CORE_BITS) - 1
+NOTES_AT_MOST = 4096
+"""Reads of one operation in one launch that are kept for the comparison at its end."""
+
+
+@dataclass(slots=True)
+class Notes:
+    """Reads of one operation from one arena: the range they span, and each of them."""
+
+    arena: Arena
+    low: int
+    high: int
+    accesses: list[tuple[Access, Site]] = field(default_factory=lambda: [])
+
+
+class Checker:
+    """The checks of one run."""
+
+    def __init__(self, *, ordered: bool) -> None:
+        self.ordered = ordered
+        self.epoch = 0
+        self.launch_epoch = 0
+        self.seen: Array | None = None
+        self.layouts: dict[int, StickLayout | None] = {}
+        self.complete: set[Allocation] = set()
+        self.reads: dict[tuple[Site, int], Notes] = {}
+        self.writes: dict[tuple[Site, int], tuple[Arena, int, int]] = {}
+
+    def declare(self, allocation: Allocation, layout: StickLayout | None) -> None:
+        """Says how the buffer that starts here is laid out; where two differ, nothing is known."""
+        start = allocation.start
+        self.layouts[start] = layout if self.layouts.get(start, layout) == layout else None
+
+    def fill(self, arena: Arena, allocation: Allocation) -> None:
+        """Says that the host wrote all of an allocation."""
+        arena.mark_written(allocation)
+        self.complete.add(allocation)
+
+    # ------------------------------------------------------------------------------------------------------- launches
+
+    def begin_launch(self, tiles: int) -> None:
+        self.finish_launch()
+        self.epoch += 1
+        self.launch_epoch = self.epoch
+        self.seen = np.full((tiles, tiles), self.epoch, np.int64) if self.ordered else None
+
+    def finish_launch(self) -> None:
+        """Compares the noted reads with the writes of the launch."""
+        notes, writes = list(self.reads.values()), list(self.writes.values())
+        self.reads, self.writes = {}, {}
+        for note in notes:
+            if any(note.arena is arena and low <= note.high and note.low <= high for arena, low, high in writes):
+                for access, site in note.accesses:
+                    self._compare(access, site)
+
+    def produced(self) -> int:
+        """Marks a produce; the epoch its writes belong to at the latest."""
+        self.epoch += 1
+        return self.epoch - 1
+
+    # --------------------------------------------------------------------------------------------------------- bounds
+
+    def within_view(self, view: View, base: Sequence[Scalar], pattern: Pattern, frame: Frame, site: Site) -> None:
+        """Raises where a coordinate lies outside the sizes of the view."""
+        if pattern.count == 0:
+            return
+        for dimension, (first, size) in enumerate(zip(base, view.sizes, strict=True)):
+            low, high = pattern.limits(dimension)
+            wrong = (first + low < 0) | (first + high >= size)
+            if wrong if isinstance(wrong, bool) else np.any(wrong):
+                self._fail_view(view, base, pattern, dimension, wrong, frame, site)
+
+    def _fail_view(
+        self, view: View, base: Sequence[Scalar], pattern: Pattern, dimension: int, wrong: Any, frame: Frame, site: Site
+    ) -> None:
+        row = 0 if isinstance(wrong, bool) or np.ndim(wrong) == 0 else int(np.nonzero(wrong)[0][0])
+        first = [value if isinstance(value, int) else int(value[row]) for value in base]
+        sizes = [value if isinstance(value, int) else int(value[row]) for value in view.sizes]
+        lows, highs = zip(*(pattern.limits(d) for d in range(len(first))), strict=True)
+        spans = ", ".join(f"{at + low}..{at + high}" for at, low, high in zip(first, lows, highs, strict=True))
+        raise site.fail(
+            OutOfBounds,
+            f"touches coordinates [{spans}] of %{view.name} on core {int(frame.cores[row])}: dimension {dimension} has "
+            f"size {sizes[dimension]}",
+            "keep the tile inside the view, or load the rest in a tile of its own",
+        )
+
+    def within_allocation(self, access: Access, low: int, high: int, frame: Frame, site: Site) -> None:
+        """Raises where an access leaves the allocation that its view starts in."""
+        view, size = access.view, access.view.element.itemsize
+        for rows, at in _offsets(view.offset):
+            allocation = access.arena.containing(at * size)
+            first, last = (low, high) if rows is None else _limits_of(access, rows)
+            if allocation is None:
+                allocation = access.arena.containing(first * size)
+            if allocation is None or first * size < allocation.start or (last + 1) * size > allocation.stop:
+                self._fail_allocation(access, allocation, first, last, frame, rows, site)
+
+    def _fail_allocation(
+        self,
+        access: Access,
+        allocation: Allocation | None,
+        low: int,
+        high: int,
+        frame: Frame,
+        rows: Array | None,
+        site: Site,
+    ) -> None:
+        view, size = access.view, access.view.element.itemsize
+        core = int(frame.cores[0 if rows is None else rows[0]])
+        touched = f"bytes {low * size} to {(high + 1) * size - 1}"
+        if allocation is None:
+            raise site.fail(
+                OutOfBounds,
+                f"touches {touched} through %{view.name} on core {core}, where nothing is placed",
+                "pass the pointer of an argument, or place an array there",
+            )
+        if view.argument == allocation.name and low * size >= allocation.start:
+            raise site.fail(
+                ArgumentError,
+                f"needs {(high + 1) * size - allocation.start} bytes of argument {allocation.name} on core {core}, "
+                f"which has {allocation.size}",
+                "pass an array as big as the view, or make the view smaller",
+            )
+        raise site.fail(
+            OutOfBounds,
+            f"touches {touched} through %{view.name} on core {core}; {allocation.name} ends at byte {allocation.stop} and "
+            f"starts at byte {allocation.start}",
+            "keep the access inside the buffer",
+        )
+
+    # ---------------------------------------------------------------------------------------------------------- reads
+
+    def on_read(self, access: Access, values: Array, frame: Frame, site: Site) -> Array | Tainted:
+        """Notes a read; ``values``, tainted where nobody wrote the element or it is padding."""
+        self._note_read(access, site)
+        mask = self._undefined(access, values.ndim)
+        if mask is not None:
+            return Tainted(values, np.broadcast_to(mask, values.shape), self._origin(access, mask, site))
+        padding = padding_of(access)
+        if padding is not None and padding.any():
+            text = f"'{site.operation}' reads padding of %{access.view.name}"
+            return Tainted(values, np.broadcast_to(padding, values.shape), Origin(PaddingRead, text, site.location))
+        return values
+
+    def require_defined(self, access: Access, frame: Frame, site: Site) -> None:
+        """For index views: raises where an index was never written."""
+        self._note_read(access, site)
+        mask = self._undefined(access, len(access.shape) + 1)
+        if mask is not None:
+            raise self._origin(access, mask, site).error(site)
+
+    def _undefined(self, access: Access, rank: int) -> Array | None:
+        if access.is_empty() or self._is_complete(access):
+            return None
+        written = self._shadow(access, access.arena.written, np.uint8)
+        if written.all():
+            return None
+        return (written == 0).any(axis=tuple(range(rank, written.ndim))) if written.ndim > rank else written == 0
+
+    def _is_complete(self, access: Access) -> bool:
+        if access.view.local:
+            return False
+        low, high = self._span(access)
+        allocation = access.arena.containing(low)
+        return allocation is not None and high < allocation.stop and allocation in self.complete
+
+    def _shadow(self, access: Access, shadow: Array, dtype: Any) -> Array:
+        """The entries of a shadow for each element; several along a last axis where elements are wider than granules."""
+        ratio = self._ratio(access)
+        return access.scaled(ratio).read(shadow.view(np.uint8), np.dtype(dtype))
+
+    @staticmethod
+    def _ratio(access: Access) -> int:
+        access.arena.refine(access.view.element.itemsize)
+        return access.view.element.itemsize // access.arena.granule
+
+    def _origin(self, access: Access, mask: Array, site: Site) -> Origin:
+        place = tuple(int(axis[0]) for axis in np.nonzero(mask))
+        text = (
+            f"'{site.operation}' reads element {list(place[1:])} of its tile of %{access.view.name}, which nobody wrote"
+        )
+        return Origin(UninitialisedRead, text, site.location)
+
+    def _note_read(self, access: Access, site: Site) -> None:
+        if access.is_empty():
+            return
+        if self.ordered or access.view.local:
+            if self._written_in_launch(access):
+                self._compare(access, site)
+            if self.ordered:
+                return
+        low, high = self._span(access)
+        key = (site, id(access.arena))
+        note = self.reads.get(key)
+        if note is None:
+            note = self.reads[key] = Notes(access.arena, low, high)
+        note.low, note.high = min(note.low, low), max(note.high, high)
+        if len(note.accesses) < NOTES_AT_MOST:
+            note.accesses.append((access, site))
+
+    def _span(self, access: Access) -> tuple[int, int]:
+        """First and last byte an access touches."""
+        low, high = access.limits()
+        size = access.view.element.itemsize
+        return low * size, (high + 1) * size - 1
+
+    def _written_in_launch(self, access: Access) -> bool:
+        low, high = self._span(access)
+        return any(access.arena is arena and a <= high and low <= b for arena, a, b in self.writes.values())
+
+    def _compare(self, access: Access, site: Site) -> None:
+        """Raises where an element that was read was written by another core in this launch, unordered."""
+        stamps = self._shadow(access, access.arena.stamps, np.int64)
+        recent = stamps >= (self.launch_epoch << CORE_BITS)
+        if not recent.any():
+            return
+        writers = stamps & CORE_MASK
+        readers = self._readers(access, stamps.ndim)
+        wrong = recent & (writers != readers)
+        if self.seen is not None and wrong.any():
+            rows, columns = np.broadcast_arrays(readers, writers)
+            wrong = wrong & ((stamps >> CORE_BITS) >= self.seen[rows, columns])
+        if not wrong.any():
+            return
+        place = tuple(int(axis[0]) for axis in np.nonzero(wrong))
+        reader = int(np.broadcast_to(readers, wrong.shape)[place])
+        writer = int(np.broadcast_to(writers, wrong.shape)[place])
+        kind = RemoteReadRace if access.view.local else ReadWriteRace
+        raise site.fail(
+            kind,
+            f"reads element {list(place[1 : 1 + len(access.shape)])} of its tile of %{access.view.name} on core {reader}, "
+            f"which core {writer} writes in the same launch",
+            "write it in an earlier launch, or order the two with an inter-tile operation",
+        )
+
+    @staticmethod
+    def _readers(access: Access, rank: int) -> Array:
+        cores = access.cores
+        if cores.ndim > 1:
+            return cores.reshape(*cores.shape, *(1,) * (rank - cores.ndim))
+        return cores.reshape(-1, *(1,) * (rank - 1))
+
+    # --------------------------------------------------------------------------------------------------------- writes
+
+    def on_write(self, access: Access, values: Array | Tainted, frame: Frame, site: Site) -> Array:
+        """Checks and notes a write; the plain values."""
+        plain = values.values if isinstance(values, Tainted) else values
+        if isinstance(values, Tainted):
+            self._require_defined_lanes(access, values, site)
+        if access.is_empty():
+            return plain
+        ratio = self._ratio(access)
+        scaled = access.scaled(ratio)
+        self._stamp(access, scaled, site)
+        lead = len(scaled.at) if isinstance(scaled, Strided) and not isinstance(scaled.at, int) else 1
+        marks = np.broadcast_to(WRITTEN, (lead, *scaled.shape))
+        if isinstance(values, Tainted):
+            lanes = np.broadcast_to(~values.mask, np.broadcast_shapes(values.mask.shape, plain.shape)).astype(np.uint8)
+            marks = np.broadcast_to(lanes[..., None], (*lanes.shape, ratio)) if ratio > 1 else lanes
+        scaled.write(access.arena.written, np.dtype(np.uint8), marks)
+        low, high = self._span(access)
+        key = (site, id(access.arena))
+        _, known_low, known_high = self.writes.get(key, (access.arena, low, high))
+        self.writes[key] = (access.arena, min(low, known_low), max(high, known_high))
+        return plain
+
+    def _require_defined_lanes(self, access: Access, values: Tainted, site: Site) -> None:
+        mask = np.broadcast_to(values.mask, np.broadcast_shapes(values.mask.shape, values.values.shape))
+        padding = padding_of(access)
+        wrong = mask if padding is None else mask & ~padding
+        if wrong.any():
+            row = int(np.nonzero(wrong)[0][0])
+            cores = access.cores.reshape(-1)
+            raise values.origin.error(site, int(cores[min(row, len(cores) - 1)]))
+
+    def _stamp(self, access: Access, scaled: Access, site: Site) -> None:
+        """Leaves stamps, after comparing with those of this launch."""
+        raw = access.arena.stamps.view(np.uint8)
+        dtype = np.dtype(np.int64)
+        old = scaled.read(raw, dtype)
+        writers = self._readers(access, old.ndim)
+        if old.size and int(old.max()) >= (self.launch_epoch << CORE_BITS):
+            self._compare_writers(access, old, writers, site)
+        mine = (self.epoch << CORE_BITS) | writers
+        if isinstance(scaled, Strided) and isinstance(scaled.at, int) and len(access.cores) > 1:
+            self._fail_conflict(
+                access, (0,) * (1 + len(access.shape)), int(access.cores[0]), int(access.cores[1]), site
+            )
+        scaled.write(raw, dtype, mine)
+        if len(access.cores.reshape(-1)) > 1 and not _disjoint(scaled):
+            after = scaled.read(raw, dtype)
+            wrong = after != mine
+            if wrong.any():
+                place = tuple(int(axis[0]) for axis in np.nonzero(wrong))
+                first = int(np.broadcast_to(writers, wrong.shape)[place])
+                self._fail_conflict(access, place, first, int(after[place]) & CORE_MASK, site)
+
+    def _compare_writers(self, access: Access, old: Array, writers: Array, site: Site) -> None:
+        wrong = (old >= (self.launch_epoch << CORE_BITS)) & ((old & CORE_MASK) != writers)
+        if self.seen is not None and wrong.any():
+            rows, columns = np.broadcast_arrays(writers, old & CORE_MASK)
+            known = self.seen[rows, columns]
+            wrong = wrong & ((old >> CORE_BITS) >= known)
+        if wrong.any():
+            place = tuple(int(axis[0]) for axis in np.nonzero(wrong))
+            before = int(np.broadcast_to(old, wrong.shape)[place]) & CORE_MASK
+            self._fail_conflict(access, place, int(np.broadcast_to(writers, wrong.shape)[place]), before, site)
+
+    def _fail_conflict(self, access: Access, place: tuple[int, ...], core: int, other: int, site: Site) -> None:
+        raise site.fail(
+            WriteConflict,
+            f"writes element {list(place[1 : 1 + len(access.shape)])} of its tile of %{access.view.name} on core {core}, "
+            f"which core {other} writes in the same launch",
+            "let each core write elements of its own",
+        )
+
+
+def _offsets(offset: Scalar) -> list[tuple[Array | None, int]]:
+    """Distinct places that views start at, each with the rows that start there (None: all)."""
+    if isinstance(offset, int):
+        return [(None, offset)]
+    return [(np.nonzero(offset == at)[0], int(at)) for at in np.unique(offset)]
+
+
+def _limits_of(access: Access, rows: Array) -> tuple[int, int]:
+    if isinstance(access, Strided) and not isinstance(access.at, int):
+        low, high = access.reach()
+        return int(access.at[rows].min()) + low, int(access.at[rows].max()) + high
+    if isinstance(access, Gathered) and len(access.places) > 1:
+        return int(access.places[rows].min()), int(access.places[rows].max())
+    return access.limits()
+
+
+def _disjoint(access: Access) -> bool:
+    """Whether cores surely write different places."""
+    if not isinstance(access, Strided) or isinstance(access.at, int):
+        return False
+    step = progression(access.at)
+    low, high = access.reach()
+    if step is None:
+        starts = np.sort(access.at)
+        return bool((starts[1:] - starts[:-1] > high - low).all())
+    return abs(step) > high - low
+
+
+def padding_of(access: Access) -> Array | None:
+    """Which elements of an access stand for none of the tensor, by the layout of its view."""
+    view = access.view
+    if view.padding is None or access.is_empty():
+        return None
+    if isinstance(access, Strided):
+        start: Any = access.at - view.offset
+        relative: Access = Strided(access.arena, start, access.shape, access.strides, view, access.cores)
+    else:
+        places = access.places - spread(view.offset, access.places.ndim - 1)
+        relative = Gathered(access.arena, places, view, access.cores)
+    low, high = relative.limits()
+    if low < 0 or high >= view.padding.size:
+        return None
+    return relative.read(view.padding.view(np.uint8), np.dtype(np.bool_))

@@ -1,0 +1,291 @@
+"""Turns a function into Python closures, once; running it then walks no tree.
+
+Every SSA value gets a *slot* in the registers of a frame. Every operation becomes a *step*, a closure that reads slots,
+works for all cores of the frame at once and fills slots. The files ``*_ops.py`` hold one table each, from operation
+name to the function that compiles it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from ktir.dialect.locations import location_of
+from ktir.errors import LimitExceeded, UnknownOperation
+from ktir.interp.numerics import Array, ElementType, as_array, element_type
+from ktir.interp.values import Frame, Site, Tainted, Value
+
+Step = Callable[[Frame], None]
+Rule = Callable[[Any, Sequence[Value], Sequence[Array | None]], Array]
+"""Which elements of a result are undefined: from the result, the operands and their masks."""
+
+DIALECTS = ("arith", "math", "linalg", "tensor", "scf", "func", "memref", "affine", "ktdp", "ktg", "inter_tile")
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A compiled block: ``steps`` in order, then the values in the slots ``results`` are what it yields."""
+
+    steps: tuple[Step, ...]
+    arguments: tuple[int, ...]
+    results: tuple[int, ...]
+    captured: tuple[int, ...]
+    site: Site
+
+    def run(self, frame: Frame) -> None:
+        """Executes the steps once. Raises :class:`LimitExceeded` past the run's ``max_steps``."""
+        run = frame.run
+        run.steps += len(self.steps)
+        if run.steps > run.max_steps:
+            raise self.site.fail(
+                LimitExceeded,
+                f"goes past {run.max_steps} executed operations",
+                "raise max_steps if the run is meant to be long",
+            )
+        for step in self.steps:
+            step(frame)
+
+    def call(self, frame: Frame, arguments: Sequence[Value]) -> list[Value]:
+        """Executes the block on ``arguments``; what it yields."""
+        regs = frame.regs
+        for slot, value in zip(self.arguments, arguments, strict=True):
+            regs[slot] = value
+        self.run(frame)
+        return [regs[slot] for slot in self.results]
+
+
+CompileOperation = Callable[["FunctionCompiler", Operation], "Step | None"]
+
+
+@cache
+def operation_table() -> Mapping[str, CompileOperation]:
+    """All operations that have a meaning, by name."""
+    table: dict[str, CompileOperation] = {}
+    for dialect in DIALECTS:
+        table |= import_module(f"ktir.interp.{dialect}_ops").OPERATIONS
+    return MappingProxyType(table)
+
+
+TERMINATORS = frozenset(
+    {
+        "func.return",
+        "scf.yield",
+        "linalg.yield",
+        "tensor.yield",
+        "ktg.yield",
+        "ktdp.yield_partial",
+        "ktdp.yield_reduced",
+    }
+    | {"ktdp.region_terminator", "scf.reduce.return", "affine.yield", "scf.condition"}
+)
+
+
+class FunctionCompiler:
+    """Compiles the blocks of one function. ``lookup`` gives the compiled form of another function by name."""
+
+    def __init__(self, lookup: Callable[[str, Site], Any]) -> None:
+        self.lookup = lookup
+        self.slots: dict[SSAValue, int] = {}
+
+    @property
+    def size(self) -> int:
+        """Registers the function needs."""
+        return len(self.slots)
+
+    def slot(self, value: SSAValue) -> int:
+        return self.slots.setdefault(value, len(self.slots))
+
+    def fresh(self) -> int:
+        """A slot that no SSA value owns."""
+        return self.slots.setdefault(_Anonymous(), len(self.slots))  # pyright: ignore[reportArgumentType]
+
+    def site(self, op: Operation) -> Site:
+        hint = next((result.name_hint for result in op.results if result.name_hint), "")
+        return Site(op.name, hint or "", location_of(op))
+
+    def region(self, region: Region, op: Operation) -> Code:
+        """Compiles the single block of ``region``."""
+        if len(region.blocks) != 1:
+            raise self.site(op).fail(
+                UnknownOperation, "has a region of several blocks", "use structured control flow (scf)"
+            )
+        return self.block(region.block, op)
+
+    def block(self, block: Block, op: Operation) -> Code:
+        arguments = tuple(self.slot(argument) for argument in block.args)
+        table = operation_table()
+        last_uses = _last_uses(block)
+        steps: list[Step] = []
+        results: tuple[int, ...] = ()
+        for inner in block.ops:
+            if inner.name in TERMINATORS:
+                results = tuple(self.slot(value) for value in inner.operands)
+                continue
+            compile_operation = table.get(inner.name)
+            if compile_operation is None:
+                raise self.site(inner).fail(
+                    UnknownOperation, "has no meaning for the executor", "lower it, or write it with other operations"
+                )
+            step = compile_operation(self, inner)
+            if step is not None:
+                dead = tuple(self.slot(value) for value in last_uses.get(inner, ()))
+                steps.append(_releasing(step, dead) if dead else step)
+        return Code(tuple(steps), arguments, results, self.captured(block), self.site(op))
+
+    def captured(self, block: Block) -> tuple[int, ...]:
+        """Slots of the values that ``block`` uses, at any depth, and does not define."""
+        inside: set[SSAValue] = set(block.args)
+        used: dict[SSAValue, None] = {}
+        for op in block.walk():
+            used |= dict.fromkeys(op.operands)
+            inside |= set(op.results)
+            for region in op.regions:
+                for inner in region.blocks:
+                    inside |= set(inner.args)
+        return tuple(self.slot(value) for value in used if value not in inside)
+
+    # --------------------------------------------------------------------------------- the common shapes of a step
+
+    def emit(
+        self, op: Operation, function: Callable[..., Any], rule: Rule, operands: Sequence[SSAValue] | None = None
+    ) -> Step:
+        """A step that fills the one result of ``op`` with ``function`` of its operands."""
+        site = self.site(op)
+        slots = tuple(self.slot(value) for value in (op.operands if operands is None else operands))
+        return emit_to(self.slot(op.results[0]), _keeping_rank(function, op.results[0].type), rule, slots, site)
+
+
+def _keeping_rank(function: Callable[..., Any], kind: Attribute) -> Callable[..., Any]:
+    """``function``, with an array even where the result is an integer tensor of rank 0 that is uniform."""
+    if not is_shaped(kind) or shape_of(kind) or element_of(kind).kind != "int":
+        return function
+    dtype = element_of(kind).dtype
+    return lambda *values: as_array(function(*values), dtype)
+
+
+class _Anonymous:
+    """Identity of a slot that no SSA value owns."""
+
+
+def emit_to(out: int, function: Callable[..., Any], rule: Rule, slots: tuple[int, ...], site: Site) -> Step:
+    if len(slots) == 1:
+        (only,) = slots
+
+        def unary(frame: Frame) -> None:
+            regs = frame.regs
+            value = regs[only]
+            regs[out] = spread(site, function, rule, [value]) if type(value) is Tainted else function(value)
+
+        return unary
+    if len(slots) == 2:
+        first, second = slots
+
+        def binary(frame: Frame) -> None:
+            regs = frame.regs
+            a, b = regs[first], regs[second]
+            if type(a) is Tainted or type(b) is Tainted:
+                regs[out] = spread(site, function, rule, [a, b])
+            else:
+                regs[out] = function(a, b)
+
+        return binary
+
+    def many(frame: Frame) -> None:
+        regs = frame.regs
+        values = [regs[slot] for slot in slots]
+        if any(type(value) is Tainted for value in values):
+            regs[out] = spread(site, function, rule, values)
+        else:
+            regs[out] = function(*values)
+
+    return many
+
+
+def spread(site: Site, function: Callable[..., Any], rule: Rule, values: Sequence[Value]) -> Value:
+    """``function`` of operands some of which are tainted, with the elements of its result that are so too."""
+    plain = [value.values if isinstance(value, Tainted) else value for value in values]
+    masks = [value.mask if isinstance(value, Tainted) else None for value in values]
+    origin = next(value.origin for value in values if isinstance(value, Tainted))
+    result = function(*plain)
+    mask = rule(result, plain, masks)
+    if not mask.any():
+        return result
+    if origin.whole and mask.all():
+        raise origin.error(site)
+    return Tainted(result, mask, origin)
+
+
+def any_lane(result: Any, values: Sequence[Value], masks: Sequence[Array | None]) -> Array:
+    """Element by element: undefined where any operand is. Operands and result have one shape."""
+    found: Array | None = None
+    for mask in masks:
+        if mask is not None:
+            found = mask if found is None else found | mask
+    assert found is not None
+    return np.broadcast_to(found, np.broadcast_shapes(found.shape, np.shape(result)))
+
+
+def moved(function: Callable[..., Any]) -> Rule:
+    """For an operation that only moves elements: its mask moves with them."""
+
+    def rule(result: Any, values: Sequence[Value], masks: Sequence[Array | None]) -> Array:
+        return function(
+            *(
+                value if isinstance(value, int) else _full_mask(value, mask)
+                for value, mask in zip(values, masks, strict=True)
+            )
+        )
+
+    return rule
+
+
+def _full_mask(value: Array, mask: Array | None) -> Array:
+    return np.zeros(np.shape(value), np.bool_) if mask is None else np.broadcast_to(mask, np.shape(value))
+
+
+def _releasing(step: Step, dead: tuple[int, ...]) -> Step:
+    def release(frame: Frame) -> None:
+        step(frame)
+        regs = frame.regs
+        for slot in dead:
+            regs[slot] = None
+
+    return release
+
+
+def _last_uses(block: Block) -> Mapping[Operation, Sequence[SSAValue]]:
+    """Tensors and the like that ``block`` defines, by the operation of the block after which nobody reads them."""
+    inside: dict[Operation, Operation] = {}
+    for op in block.ops:
+        for inner in op.walk():
+            inside[inner] = op
+    position = {op: number for number, op in enumerate(block.ops)}
+    found: dict[Operation, list[SSAValue]] = {}
+    for op in block.ops:
+        for result in op.results:
+            users = [inside[use.operation] for use in result.uses if use.operation in inside]
+            last = max(users, key=position.__getitem__, default=op)
+            if is_shaped(result.type) and last.name not in TERMINATORS:
+                found.setdefault(last, []).append(result)
+    return found
+
+
+def is_shaped(attribute: Attribute) -> bool:
+    return hasattr(attribute, "get_shape")
+
+
+def shape_of(attribute: Attribute) -> tuple[int, ...]:
+    """Extents of a shaped type."""
+    return tuple(attribute.get_shape())  # type: ignore[attr-defined]
+
+
+def element_of(attribute: Attribute) -> ElementType:
+    """Element type of a shaped type, or the type itself of a scalar."""
+    return element_type(getattr(attribute, "element_type", attribute))

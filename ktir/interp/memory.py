@@ -1,0 +1,579 @@
+"""Views of memory and accesses through them.
+
+Words. *view*: a window on memory with sizes and strides, all in elements of its type. *partition*: a view that is part
+of a distributed view, addressed there by global coordinates. *tile*: the coordinates an access touches, per core.
+*access*: a tile resolved to places in one arena; *at* is the place of its first element, counted in elements of the
+view's type from the start of the arena, a number where it is the same on all cores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+from xdsl.ir.affine import AffineSet
+
+from ktir.errors import DistributedViewHole, OutOfBounds
+from ktir.interp.expressions import Pattern, member
+from ktir.interp.numerics import I64, Array, ElementType, Scalar
+from ktir.interp.values import Frame, Site, rows_of_scalars
+from ktir.machine.memory_arena import Arena
+
+SMALL = 64
+"""Elements per core up to which gathering by index is faster than one strided copy per core."""
+
+
+class Memory:
+    """The global memory and the scratchpads of all cores, which lie one behind the other in one arena."""
+
+    def __init__(self, *, limit: int, granule: int) -> None:
+        self.limit, self.granule = limit, granule
+        self.shared = Arena("global", limit=limit, granule=granule)
+        self.local = Arena("scratchpad", limit=limit, granule=granule)
+        self.cores, self.span = 0, 0
+
+    def provide_cores(self, cores: int) -> None:
+        """Makes sure that ``cores`` scratchpads exist."""
+        if cores > self.cores:
+            self.local.grow(cores * self.span)
+            self.cores = cores
+
+    def provide_span(self, size: int) -> None:
+        """Makes each scratchpad at least ``size`` bytes big, keeping the contents."""
+        if size <= self.span:
+            return
+        span = max(4096, self.span)
+        while span < size:
+            span *= 2
+        self.local.respace(self.cores, self.span, span)
+        self.span = span
+
+
+# ---------------------------------------------------------------------------------------------------------------- views
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A view. ``core`` is the compute tile whose scratchpad is meant, None the executing one's own.
+
+    ``lows`` are the global coordinates of its first element where it is a partition; ``owned`` is its coordinate set
+    with the values of its symbols. ``padding`` marks the elements, counted from the view's first, that stand for none
+    of the tensor. ``argument`` is the argument that the offset is, if it is one.
+    """
+
+    local: bool
+    core: int | None
+    offset: Scalar
+    sizes: tuple[Any, ...]
+    strides: tuple[Any, ...]
+    element: ElementType
+    name: str
+    site: Site
+    owned: AffineSet | None = None
+    symbols: tuple[int, ...] = ()
+    padding: Array | None = None
+    argument: str | None = None
+
+    def rows(self, rows: Array, n: int) -> View:
+        (offset,) = rows_of_scalars((self.offset,), rows, n)
+        return replace(
+            self,
+            offset=offset,
+            sizes=rows_of_scalars(self.sizes, rows, n),
+            strides=rows_of_scalars(self.strides, rows, n),
+        )
+
+    def start(self, frame: Frame) -> tuple[Arena, Scalar]:
+        """The arena and the place of the first element."""
+        memory = frame.run.memory
+        if not self.local:
+            return memory.shared, self.offset
+        return memory.local, self.owner(frame) * (memory.span // self.element.itemsize) + self.offset
+
+    def owner(self, frame: Frame) -> Scalar:
+        """The core whose scratchpad is meant."""
+        if self.core is not None:
+            return self.core
+        return int(frame.cores[0]) if frame.n == 1 else frame.cores
+
+    def is_remote(self, frame: Frame) -> bool:
+        """Whether some core of the frame looks into a scratchpad that is not its own."""
+        return self.local and self.core is not None and bool((frame.cores != self.core).any())
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A view and what it owns of a distributed view: the box ``lows`` .. ``stops``, thinned out by ``set``."""
+
+    view: View
+    lows: tuple[int, ...]
+    stops: tuple[int, ...]
+    set: AffineSet | None
+
+
+@dataclass(frozen=True, slots=True)
+class DistributedView:
+    """Several views under one system of global coordinates."""
+
+    partitions: tuple[Partition, ...]
+    sizes: tuple[Any, ...]
+    element: ElementType
+    name: str
+
+    def rows(self, rows: Array, n: int) -> DistributedView:
+        return replace(self, partitions=tuple(replace(each, view=each.view.rows(rows, n)) for each in self.partitions))
+
+
+# ---------------------------------------------------------------------------------------------------------------- tiles
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """Coordinates ``base + p`` for the points p of a pattern."""
+
+    view: View | DistributedView
+    base: tuple[Scalar, ...]
+    pattern: Pattern
+
+    def rows(self, rows: Array, n: int) -> Tile:
+        return Tile(self.view.rows(rows, n), rows_of_scalars(self.base, rows, n), self.pattern)
+
+
+@dataclass(frozen=True, slots=True)
+class IndirectTile:
+    """Coordinates given one by one: per dimension functions of the captured values and of the points of a pattern,
+    looked up in an index view where there is one."""
+
+    view: View
+    pattern: Pattern
+    captured: tuple[Scalar, ...]
+    subscripts: tuple[tuple[View | None, tuple[Any, ...]], ...]
+
+    def rows(self, rows: Array, n: int) -> IndirectTile:
+        return IndirectTile(
+            self.view.rows(rows, n),
+            self.pattern,
+            rows_of_scalars(self.captured, rows, n),
+            tuple((None if view is None else view.rows(rows, n), maps) for view, maps in self.subscripts),
+        )
+
+
+# ------------------------------------------------------------------------------------------------------------- accesses
+
+
+@dataclass(slots=True)
+class Strided:
+    """Elements at ``at + sum(index * strides)``, for ``at`` a number or one place per core."""
+
+    arena: Arena
+    at: Scalar
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    view: View
+    cores: Array
+
+    def read(self, raw: Array, dtype: np.dtype[Any]) -> Array:
+        """The elements as (cores, shape..); one row where all cores read the same."""
+        if isinstance(self.at, int):
+            return window(raw, dtype, self.at, (1, *self.shape), (0, *self.strides)).copy()
+        step = progression(self.at)
+        if step is not None:
+            return window(raw, dtype, int(self.at[0]), (len(self.at), *self.shape), (step, *self.strides)).copy()
+        if prod(self.shape) <= SMALL:
+            return raw.view(dtype)[self.index()]
+        result = np.empty((len(self.at), *self.shape), dtype)
+        for row, at in enumerate(self.at.tolist()):
+            result[row] = window(raw, dtype, at, self.shape, self.strides)
+        return result
+
+    def write(self, raw: Array, dtype: np.dtype[Any], values: Array) -> None:
+        """Writes (cores, shape..); where cores write the same place, the last one stays."""
+        if isinstance(self.at, int):
+            window(raw, dtype, self.at, self.shape, self.strides)[...] = values[-1]
+            return
+        step = progression(self.at)
+        if step:
+            window(raw, dtype, int(self.at[0]), (len(self.at), *self.shape), (step, *self.strides))[...] = values
+        elif prod(self.shape) <= SMALL:
+            raw.view(dtype)[self.index()] = values
+        else:
+            for row, at in enumerate(self.at.tolist()):
+                window(raw, dtype, at, self.shape, self.strides)[...] = values[row if len(values) > 1 else 0]
+
+    def index(self) -> Array:
+        at = np.asarray(self.at, I64).reshape(-1, *(1,) * len(self.shape))
+        return at + box_offsets(self.shape, self.strides)
+
+    def scaled(self, factor: int) -> Strided:
+        """The same bytes, in units that are ``factor`` times smaller."""
+        if factor == 1:
+            return self
+        strides = (*(stride * factor for stride in self.strides), 1)
+        return Strided(self.arena, self.at * factor, (*self.shape, factor), strides, self.view, self.cores)
+
+    def limits(self) -> tuple[int, int]:
+        """Smallest and largest place that any core touches."""
+        low, high = self.reach()
+        if isinstance(self.at, int):
+            return self.at + low, self.at + high
+        return int(self.at.min()) + low, int(self.at.max()) + high
+
+    def reach(self) -> tuple[int, int]:
+        """Smallest and largest distance from ``at``."""
+        steps = [(size - 1) * stride for size, stride in zip(self.shape, self.strides, strict=True)]
+        return sum(step for step in steps if step < 0), sum(step for step in steps if step > 0)
+
+    def is_empty(self) -> bool:
+        return 0 in self.shape
+
+
+@dataclass(slots=True)
+class Gathered:
+    """Elements at places listed one by one; ``cores`` broadcasts against them, or lists all cores for one row."""
+
+    arena: Arena
+    places: Array
+    view: View
+    cores: Array
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.places.shape[1:]
+
+    def read(self, raw: Array, dtype: np.dtype[Any]) -> Array:
+        return raw.view(dtype).take(self.places)
+
+    def write(self, raw: Array, dtype: np.dtype[Any], values: Array) -> None:
+        """Writes; of several values for one place the last in enumeration order stays (Q13)."""
+        rows = max(len(values), len(self.places)) if len(self.places) > 1 else 1
+        if rows == 1 and len(values) > 1:
+            values = values[-1:]
+        raw.view(dtype)[self.places] = np.broadcast_to(values, self.places.shape)
+
+    def scaled(self, factor: int) -> Gathered:
+        if factor == 1:
+            return self
+        places = self.places[..., None] * factor + np.arange(factor)
+        cores = self.cores if self.cores.ndim == 1 else self.cores[..., None]
+        return Gathered(self.arena, places, self.view, cores)
+
+    def limits(self) -> tuple[int, int]:
+        return int(self.places.min()), int(self.places.max())
+
+    def is_empty(self) -> bool:
+        return self.places.size == 0
+
+
+Access = Strided | Gathered
+
+
+@dataclass(slots=True)
+class Piece:
+    """One access that gives or takes part of a tile: ``where`` is its index into (cores, shape..)."""
+
+    access: Access
+    where: tuple[Any, ...]
+
+
+@dataclass(slots=True)
+class Pieces:
+    """A tile of a distributed view: its parts, later ones over earlier ones, and its shape with the core axis."""
+
+    parts: list[Piece]
+    shape: tuple[int, ...]
+
+
+def window(raw: Array, dtype: np.dtype[Any], at: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
+    """The elements of ``raw`` at ``at + sum(index * strides)``, not copied."""
+    size = dtype.itemsize
+    if 0 in shape:
+        return np.empty(shape, dtype)
+    return np.ndarray(shape, dtype, raw, at * size, tuple(stride * size for stride in strides))
+
+
+def progression(at: Array) -> int | None:
+    """The distance between neighbouring entries where it is always the same."""
+    step = int(at[1]) - int(at[0])
+    if len(at) > 2 and (at[1:] - at[:-1] != step).any():
+        return None
+    return step
+
+
+@lru_cache(maxsize=256)
+def box_offsets(shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
+    """Distances of the elements of a box from its first, as (1, shape..)."""
+    total = np.zeros((1, *(1,) * len(shape)), np.int64)
+    for axis, (size, stride) in enumerate(zip(shape, strides, strict=True)):
+        along = [1] * (len(shape) + 1)
+        along[axis + 1] = size
+        total = total + (np.arange(size, dtype=np.int64) * stride).reshape(along)
+    return total
+
+
+def spread(value: Scalar, rank: int) -> Any:
+    """A scalar per core with the axes of a tile."""
+    return value if isinstance(value, int) else value.reshape(-1, *(1,) * rank)
+
+
+# ------------------------------------------------------------------------------------------------------------ resolving
+
+
+def resolve(tile: Tile | IndirectTile, frame: Frame, site: Site) -> Access | Pieces:
+    """The places that a tile means; several pieces for a distributed view."""
+    if isinstance(tile, IndirectTile):
+        return indirect(tile, frame, site)
+    if isinstance(tile.view, DistributedView):
+        return distributed(tile, tile.view, frame, site)
+    return direct(tile.view, tile.base, tile.pattern, frame, site)
+
+
+def direct(view: View, base: Sequence[Scalar], pattern: Pattern, frame: Frame, site: Site) -> Access:
+    """A tile on one view."""
+    checker = frame.run.checker
+    if checker is not None:
+        checker.within_view(view, base, pattern, frame, site)
+    arena, at = view.start(frame)
+    for dimension, (first, stride) in enumerate(zip(base, view.strides, strict=True)):
+        low = pattern.lows[dimension] if pattern.points is None else 0
+        at = at + (first + low) * stride
+    if pattern.points is not None or not all(isinstance(stride, int) for stride in view.strides):
+        places = spread(at, len(pattern.shape))
+        for dimension, stride in enumerate(view.strides):
+            shift = pattern.lows[dimension] if pattern.points is None else 0
+            places = places + (pattern.coordinate(dimension) - shift) * spread(stride, len(pattern.shape))
+        access: Access = Gathered(arena, _as_places(places, pattern), view, frame.cores)
+    else:
+        at = at if isinstance(at, int) or len(at) > 1 else int(at[0])
+        strides = tuple(view.strides[dimension] for dimension in pattern.order)
+        access = Strided(arena, at, pattern.shape, strides, view, frame.cores)
+    return settle(access, frame, site)
+
+
+def _as_places(places: Any, pattern: Pattern) -> Array:
+    lead = len(places) if isinstance(places, np.ndarray) and places.ndim else 1
+    return np.ascontiguousarray(np.broadcast_to(np.asarray(places, np.int64), (lead, *pattern.shape)))
+
+
+def settle(access: Access, frame: Frame, site: Site) -> Access:
+    """``access``, once its places are known to exist; scratchpads grow as far as they may."""
+    if access.is_empty():
+        return access
+    view, size = access.view, access.view.element.itemsize
+    if view.local:
+        return _settle_local(access, frame, site)
+    low, high = access.limits()
+    if low < 0 or (high + 1) * size > access.arena.size:
+        raise outside_memory(access, low, high, site)
+    if frame.run.checker is not None:
+        frame.run.checker.within_allocation(access, low, high, frame, site)
+    return access
+
+
+def outside_memory(access: Access, low: int, high: int, site: Site) -> Exception:
+    view, size = access.view, access.view.element.itemsize
+    return site.fail(
+        OutOfBounds,
+        f"touches bytes {low * size} to {(high + 1) * size - 1} of global memory through %{view.name}, "
+        f"which has {access.arena.size} bytes",
+        "keep the access inside an argument, a buffer or a placed region",
+    )
+
+
+def _settle_local(access: Access, frame: Frame, site: Site) -> Access:
+    """Places in a scratchpad count from its start, so they are found anew when the scratchpads grow."""
+    view, memory, size = access.view, frame.run.memory, access.view.element.itemsize
+    owner = view.owner(frame)
+    _require_core(view, owner, frame, site)
+    own = memory.span // size
+    if isinstance(access, Strided):
+        low, high = access.reach()
+        starts = access.at - owner * own
+        first = starts if isinstance(starts, int) else int(starts.min())
+        last = starts if isinstance(starts, int) else int(starts.max())
+        low, high = first + low, last + high
+    else:
+        inside = access.places - spread(owner * own, access.places.ndim - 1)
+        low, high = int(inside.min()), int(inside.max())
+    if low < 0:
+        raise site.fail(
+            OutOfBounds, f"touches byte {low * size} of a scratchpad through %{view.name}", "start at byte 0 or later"
+        )
+    frame.run.require_scratchpad((high + 1) * size, view, frame, site)
+    if (high + 1) * size > memory.span:
+        memory.provide_span((high + 1) * size)
+        moved = owner * (memory.span // size - own)
+        if isinstance(access, Strided):
+            access.at = access.at + moved
+        else:
+            access.places = access.places + spread(moved, access.places.ndim - 1)
+    return access
+
+
+def _require_core(view: View, owner: Scalar, frame: Frame, site: Site) -> None:
+    if isinstance(owner, int) and not 0 <= owner < frame.run.memory.cores:
+        raise site.fail(
+            OutOfBounds,
+            f"reaches through %{view.name} into the scratchpad of compute tile {owner}, but there are only "
+            f"{frame.run.memory.cores}",
+            "name a compute tile of the grid",
+        )
+
+
+def indirect(tile: IndirectTile, frame: Frame, site: Site) -> Access:
+    """Looks the index views up and lists all places."""
+    pattern, rank = tile.pattern, len(tile.pattern.shape)
+    variables = [pattern.coordinate(dimension) for dimension in range(len(pattern.order))]
+    values = [*(spread(value, rank) for value in tile.captured), *variables]
+    arena, start = tile.view.start(frame)
+    places: Any = spread(start, rank)
+    for dimension, (index_view, functions) in enumerate(tile.subscripts):
+        coordinates = [function(values) for function in functions]
+        if index_view is not None:
+            coordinate = look_up(index_view, coordinates, rank, frame, site)
+        else:
+            (coordinate,) = coordinates
+        within_dimension(tile.view, dimension, coordinate, frame, site)
+        places = places + coordinate * spread(tile.view.strides[dimension], rank)
+    if not isinstance(places, np.ndarray) or places.ndim == 0:
+        places = np.asarray(places).reshape((1,) * (rank + 1))
+    full = np.ascontiguousarray(np.broadcast_to(places, (len(places), *pattern.shape)))
+    return settle(Gathered(arena, full, tile.view, frame.cores), frame, site)
+
+
+def look_up(view: View, coordinates: Sequence[Any], rank: int, frame: Frame, site: Site) -> Array:
+    """The integers at ``coordinates`` of an index view."""
+    arena, start = view.start(frame)
+    places: Any = spread(start, rank)
+    for dimension, coordinate in enumerate(coordinates):
+        within_dimension(view, dimension, coordinate, frame, site)
+        places = places + coordinate * spread(view.strides[dimension], rank)
+    if not isinstance(places, np.ndarray) or places.ndim == 0:
+        places = np.asarray(places).reshape((1,) * (rank + 1))
+    access = settle(Gathered(arena, places, view, frame.cores), frame, site)
+    if frame.run.checker is not None:
+        frame.run.checker.require_defined(access, frame, site)
+    return access.read(access.arena.bytes, view.element.dtype).astype(np.int64)
+
+
+def within_dimension(view: View, dimension: int, coordinate: Any, frame: Frame, site: Site) -> None:
+    """Indices come from data, so they are checked in every mode (Q11)."""
+    size = view.sizes[dimension]
+    low, high = (coordinate, coordinate) if isinstance(coordinate, int) else (coordinate.min(), coordinate.max())
+    least = size if isinstance(size, int) else int(size.min())
+    if low >= 0 and high < least:
+        return
+    wrong = int(low) if low < 0 else int(high)
+    core = ""
+    if isinstance(coordinate, np.ndarray) and len(coordinate) == frame.n:
+        core = f" on core {int(frame.cores[np.nonzero(coordinate == wrong)[0][0]])}"
+    raise site.fail(
+        OutOfBounds,
+        f"uses coordinate {wrong} on dimension {dimension} of %{view.name}, whose size is {least}{core}",
+        "keep the index inside the view; guard entries that stand for nothing, such as -1",
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------- distributed
+
+
+def distributed(tile: Tile, view: DistributedView, frame: Frame, site: Site) -> Pieces:
+    """Cuts a tile into what each partition owns of it, partition 0 last, so that it wins where several own a place."""
+    varies = any(not isinstance(first, int) for first in tile.base) or any(
+        (each.view.local and each.view.core is None) or not isinstance(each.view.offset, int)
+        for each in view.partitions
+    )
+    plain = tile.pattern.points is None and all(each.set is None for each in view.partitions)
+    pieces = (_box_pieces if plain else _point_pieces)(tile, view, frame, site, varies)
+    pieces.reverse()
+    return Pieces(pieces, (frame.n if varies else 1, *tile.pattern.shape))
+
+
+def _box_pieces(tile: Tile, view: DistributedView, frame: Frame, site: Site, varies: bool) -> list[Piece]:
+    pattern = tile.pattern
+    rows = range(frame.n if varies else 1)
+    base = np.array([np.broadcast_to(first, len(rows)) for first in tile.base], np.int64).reshape(-1, len(rows))
+    pieces: list[Piece] = []
+    for partition in view.partitions:
+        for row in rows:
+            cut = _intersection(base[:, row], pattern, partition)
+            if cut is None:
+                continue
+            only = np.array([row])
+            part = frame if not varies or frame.n == 1 else Frame(frame.run, frame.launch, frame.cores[only], [])
+            source = partition.view if part is frame else partition.view.rows(only, frame.n)
+            inner, where = cut
+            access = direct(source, inner.lows, replace(inner, lows=(0,) * len(inner.lows)), part, site)
+            pieces.append(Piece(access, (slice(row, row + 1), *where)))
+    return pieces
+
+
+def _intersection(base: Array, pattern: Pattern, partition: Partition) -> tuple[Pattern, tuple[slice, ...]] | None:
+    """What ``partition`` owns of a box: a pattern in its own coordinates, and where that lies in the tile."""
+    lows, extents, where = [], [], {}
+    for dimension, low in enumerate(pattern.lows):
+        first = int(base[dimension]) + low
+        start = max(first, partition.lows[dimension])
+        stop = min(first + pattern.extents[dimension], partition.stops[dimension])
+        if start >= stop:
+            return None
+        lows.append(start - partition.lows[dimension])
+        extents.append(stop - start)
+        where[dimension] = slice(start - first, stop - first)
+    shape = tuple(extents[dimension] for dimension in pattern.order)
+    return Pattern(shape, tuple(lows), tuple(extents), pattern.order), tuple(where[d] for d in pattern.order)
+
+
+def _point_pieces(tile: Tile, view: DistributedView, frame: Frame, site: Site, varies: bool) -> list[Piece]:
+    """Any sets: all coordinates are listed and each partition takes those it owns."""
+    pattern, rank = tile.pattern, len(tile.pattern.shape)
+    lead = frame.n if varies else 1
+    shape = (lead, *pattern.shape)
+    coordinates = [
+        np.broadcast_to(spread(first, rank) + pattern.coordinate(dimension), shape)
+        for dimension, first in enumerate(tile.base)
+    ]
+    pieces: list[Piece] = []
+    for partition in view.partitions:
+        inside = np.ones(shape, bool)
+        for dimension, coordinate in enumerate(coordinates):
+            inside &= (coordinate >= partition.lows[dimension]) & (coordinate < partition.stops[dimension])
+        if partition.set is not None:
+            inside &= np.broadcast_to(member(partition.set, [*coordinates, *partition.view.symbols]), shape)
+        if not inside.any():
+            continue
+        arena, start = partition.view.start(frame)
+        places: Any = spread(start, rank)
+        for coordinate, low, stride in zip(coordinates, partition.lows, partition.view.strides, strict=True):
+            places = places + (coordinate - low) * spread(stride, rank)
+        cores = np.broadcast_to(frame.cores.reshape(-1, *(1,) * rank) if varies else frame.cores[0], shape)[inside]
+        chosen = np.broadcast_to(places, shape)[inside].reshape(1, -1)
+        access = Gathered(arena, chosen, partition.view, cores.reshape(1, -1))
+        low, high = access.limits()
+        if low < 0 or (high + 1) * view.element.itemsize > arena.size:
+            raise outside_memory(access, low, high, site)
+        pieces.append(Piece(access, (inside,)))
+    return pieces
+
+
+def require_covered(pieces: Pieces, tile: Tile, frame: Frame, site: Site) -> None:
+    """Raises :class:`DistributedViewHole` where no partition owns a coordinate of the tile."""
+    covered = np.zeros(pieces.shape, bool)
+    for piece in pieces.parts:
+        covered[piece.where] = True
+    if covered.all():
+        return
+    place = tuple(int(axis[0]) for axis in np.nonzero(~covered))
+    row = min(place[0], frame.n - 1)
+    coordinates = []
+    for dimension, first in enumerate(tile.base):
+        shift = np.broadcast_to(tile.pattern.coordinate(dimension), (1, *tile.pattern.shape))[(0, *place[1:])]
+        coordinates.append(int(first if isinstance(first, int) else first[row]) + int(shift))
+    raise site.fail(
+        DistributedViewHole,
+        f"touches coordinates {coordinates} of %{tile.view.name} on core {int(frame.cores[row])}, which no partition owns",
+        "let the coordinate sets of the partitions cover what is accessed",
+    )

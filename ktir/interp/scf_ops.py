@@ -1,0 +1,231 @@
+"""Structured control flow. Where cores take different ways, the frame is cut into parts that run one after the other
+and are joined again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import DenseArrayBase
+from xdsl.ir import Operation, Region
+
+from ktir.errors import LoopStepNotPositive, UnknownOperation
+from ktir.interp.compile import Code, CompileOperation, FunctionCompiler, Step
+from ktir.interp.numerics import Array, Scalar
+from ktir.interp.values import Frame, Joined, Site, Value, demand, take_rows
+
+
+def loop(compiler: FunctionCompiler, op: Operation) -> Step:
+    site = compiler.site(op)
+    low, high, stride, *inits = (compiler.slot(value) for value in op.operands)
+    body = compiler.region(op.regions[0], op)
+    counter, *carried = body.arguments
+    results = tuple(compiler.slot(result) for result in op.results)
+
+    def iterate(frame: Frame, first: Scalar, step: Scalar, count: range, values: list[Value]) -> list[Value]:
+        """Runs the iterations with the numbers in ``count``; the values that they carry out."""
+        regs, run, yielded = frame.regs, body.run, body.results
+        for number in count:
+            regs[counter] = first + number * step
+            for slot, value in zip(carried, values, strict=True):
+                regs[slot] = value
+            run(frame)
+            values = [regs[slot] for slot in yielded]
+        return values
+
+    def step(frame: Frame) -> None:
+        regs = frame.regs
+        first, last, by = (demand(regs[slot], site) for slot in (low, high, stride))
+        values = [regs[slot] for slot in inits]
+        smallest = by if isinstance(by, int) else int(by.min())
+        if smallest <= 0:
+            raise site.fail(LoopStepNotPositive, f"has a step of {smallest}", "use a step of at least 1")
+        if isinstance(first, int) and isinstance(last, int) and isinstance(by, int):
+            values = iterate(frame, first, by, range(max(0, -(-(last - first) // by))), values)
+        else:
+            values = _on_parts(frame, first, last, by, values)
+        for slot, value in zip(results, values, strict=True):
+            regs[slot] = value
+
+    def _on_parts(frame: Frame, first: Scalar, last: Scalar, by: Scalar, values: list[Value]) -> list[Value]:
+        """Cores that are through with their iterations drop out."""
+        counts = np.broadcast_to(np.maximum(0, -(-(last - first) // by)), frame.n)
+        joined = [Joined(frame.n) for _ in values]
+        rows = np.arange(frame.n)
+        part, done = frame, 0
+        for count in np.unique(counts).tolist():
+            values = iterate(part, first, by, range(done, count), values)
+            done = count
+            finished = counts[rows] == count
+            if finished.all() and part is frame:
+                return values
+            for whole, value in zip(joined, values, strict=True):
+                whole.add(rows[finished], take_rows(value, np.nonzero(finished)[0], part.n))
+            keep = np.nonzero(~finished)[0]
+            if not len(keep):
+                break
+            n = part.n
+            values = [take_rows(value, keep, n) for value in values]
+            first, by = take_rows(first, keep, n), take_rows(by, keep, n)
+            part, rows = part.part(keep, body.captured), rows[keep]
+        return [whole.value(site) for whole in joined]
+
+    return step
+
+
+def branch(compiler: FunctionCompiler, op: Operation) -> Step:
+    site, condition = compiler.site(op), compiler.slot(op.operands[0])
+    then, otherwise = (_optional_region(compiler, region, op) for region in op.regions)
+    results = tuple(compiler.slot(result) for result in op.results)
+
+    def step(frame: Frame) -> None:
+        chosen = demand(frame.regs[condition], site)
+        ways = [(chosen, then), (_negated(chosen), otherwise)]
+        split(frame, ways, results, site)
+
+    return step
+
+
+def _negated(condition: Scalar) -> Scalar:
+    return int(not condition) if isinstance(condition, int) else ~condition
+
+
+def _optional_region(compiler: FunctionCompiler, region: Region, op: Operation) -> Code | None:
+    return compiler.region(region, op) if region.blocks else None
+
+
+def split(frame: Frame, ways: Sequence[tuple[Scalar, Code | None]], results: Sequence[int], site: Site) -> None:
+    """Sends each core the way whose condition holds for it, and joins what the ways yield."""
+    regs = frame.regs
+    for condition, code in ways:
+        everyone = condition if isinstance(condition, int) else condition.all()
+        if everyone:
+            values = [] if code is None else code.call(frame, [])
+            for slot, value in zip(results, values, strict=True):
+                regs[slot] = value
+            return
+    joined = [Joined(frame.n) for _ in results]
+    for condition, code in ways:
+        rows = np.nonzero(condition)[0] if isinstance(condition, np.ndarray) else np.empty(0, np.int64)
+        if not len(rows) or code is None:
+            continue
+        values = code.call(frame.part(rows, code.captured), [])
+        for whole, value in zip(joined, values, strict=True):
+            whole.add(rows, value)
+    for slot, whole in zip(results, joined, strict=True):
+        regs[slot] = whole.value(site)
+
+
+def loop_while(compiler: FunctionCompiler, op: Operation) -> Step:
+    """Runs the first region, and the second for the cores whose condition holds, until it holds for none."""
+    site = compiler.site(op)
+    inits = tuple(compiler.slot(value) for value in op.operands)
+    before, after = (compiler.region(region, op) for region in op.regions)
+    results = tuple(compiler.slot(result) for result in op.results)
+    captured = tuple({*before.captured, *after.captured})
+
+    def step(frame: Frame) -> None:
+        values: list[Value] = [frame.regs[slot] for slot in inits]
+        joined = [Joined(frame.n) for _ in results]
+        part, rows = frame, np.arange(frame.n)
+        while True:
+            condition, *passed = before.call(part, values)
+            condition = demand(condition, site)
+            going = np.broadcast_to(np.asarray(condition, bool), part.n)
+            stopped = np.nonzero(~going)[0]
+            for whole, value in zip(joined, passed, strict=True):
+                if len(stopped):
+                    whole.add(rows[stopped], take_rows(value, stopped, part.n))
+            keep = np.nonzero(going)[0]
+            if not len(keep):
+                break
+            if len(stopped):
+                passed = [take_rows(value, keep, part.n) for value in passed]
+                part, rows = part.part(keep, captured), rows[keep]
+            values = after.call(part, passed)
+        for slot, whole in zip(results, joined, strict=True):
+            frame.regs[slot] = whole.value(site)
+
+    return step
+
+
+def execute_region(compiler: FunctionCompiler, op: Operation) -> Step:
+    body = compiler.region(op.regions[0], op)
+    results = tuple(compiler.slot(result) for result in op.results)
+
+    def step(frame: Frame) -> None:
+        for slot, value in zip(results, body.call(frame, []), strict=True):
+            frame.regs[slot] = value
+
+    return step
+
+
+def switch(compiler: FunctionCompiler, op: Operation) -> Step:
+    site, chosen = compiler.site(op), compiler.slot(op.operands[0])
+    attribute = op.properties["cases"]
+    assert isinstance(attribute, DenseArrayBase)
+    cases = [int(number) for number in attribute.get_values()]
+    default, *ways = (compiler.region(region, op) for region in op.regions)
+    results = tuple(compiler.slot(result) for result in op.results)
+
+    def step(frame: Frame) -> None:
+        value = demand(frame.regs[chosen], site)
+        conditions = [_as_condition(value == case) for case in cases]
+        other = _as_condition(np.all([np.asarray(value != case) for case in cases], axis=0)) if cases else 1
+        split(frame, [*zip(conditions, ways, strict=True), (other, default)], results, site)
+
+    return step
+
+
+def _as_condition(value: Any) -> Scalar:
+    return value if isinstance(value, np.ndarray) and value.ndim else int(bool(value))
+
+
+def parallel(compiler: FunctionCompiler, op: Operation) -> Step:
+    """``scf.parallel`` without reductions: all its iterations in order."""
+    site = compiler.site(op)
+    if op.results:
+        raise site.fail(UnknownOperation, "reduces", "use scf.for with iter_args")
+    body = compiler.region(op.regions[0], op)
+    rank = len(body.arguments)
+    bounds = tuple(compiler.slot(value) for value in op.operands)[: 3 * rank]
+
+    def step(frame: Frame) -> None:
+        numbers = [_same_everywhere(demand(frame.regs[slot], site), site) for slot in bounds]
+        ranges = [_range(numbers[axis], numbers[rank + axis], numbers[2 * rank + axis], site) for axis in range(rank)]
+        for place in product(*ranges):
+            body.call(frame, place)
+
+    return step
+
+
+def _same_everywhere(value: Scalar, site: Site) -> int:
+    if isinstance(value, int):
+        return value
+    if (value == value[0]).all():
+        return int(value[0])
+    raise site.fail(UnknownOperation, "has bounds that differ between cores", "use scf.for")
+
+
+def _range(first: int, last: int, step: int, site: Site) -> range:
+    if step <= 0:
+        raise site.fail(LoopStepNotPositive, f"has a step of {step}", "use a step of at least 1")
+    return range(first, last, step)
+
+
+OPERATIONS: Mapping[str, CompileOperation] = MappingProxyType(
+    {
+        "scf.for": loop,
+        "scf.if": branch,
+        "scf.while": loop_while,
+        "scf.execute_region": execute_region,
+        "scf.index_switch": switch,
+        "scf.parallel": parallel,
+        "scf.reduce": lambda compiler, op: None,
+    }
+)
+
+__all__ = ["OPERATIONS", "Array"]
