@@ -31,7 +31,7 @@ from ktir.analysis.factors import Factor, Factors, Mismatch
 from ktir.analysis.layout_rules import axes_of, layouts_of
 from ktir.dialect.ktg import NOT_FOLDED, FoldOp, GatherOp, KernelOp, YieldOp
 from ktir.machine import Machine
-from ktir.maths.access import UNIT, Axis, regroup
+from ktir.maths.access import Axis, regroup
 
 Kind = Literal["parallel", "fold", "whole"]
 Names = tuple[str, ...]
@@ -70,21 +70,33 @@ class Store:
 
 
 @dataclass(frozen=True, slots=True)
+class Table:
+    """Operand number ``operand`` is gathered from: its row axis, and the axes of its columns by dimension."""
+
+    operand: int
+    rows: Axis
+    columns: Mapping[str, Axis]
+
+
+@dataclass(frozen=True, slots=True)
 class IterationSpace:
     """What :func:`iteration_space` found.
 
     ``value_dims`` has, per dimension of each tensor of the body, the iteration dimensions it is a product of (outer
     first; none for one element); ``loop_dims`` the same per loop of each structured operation. ``folds`` are the
-    operations that fold each group of fold dimensions, in order.
+    operations that fold each group of fold dimensions, in order. ``indexed`` are the dimensions whose iteration number
+    the body looks at, ``end`` is the operation that yields the results.
     """
 
     dims: tuple[IterationDim, ...]
     value_dims: Mapping[SSAValue, tuple[Names, ...]]
     loop_dims: Mapping[Operation, tuple[Names, ...]]
     loads: Mapping[SSAValue, Load]
+    tables: Mapping[SSAValue, Table]
     stores: tuple[Store, ...]
     folds: Mapping[Names, tuple[Operation, ...]]
     indexed: frozenset[str]
+    end: YieldOp
 
     def __getitem__(self, name: str) -> IterationDim:
         return next(dim for dim in self.dims if dim.name == name)
@@ -94,14 +106,15 @@ class IterationSpace:
         return tuple(dim for dim in self.dims if dim.kind == kind)
 
     def names(self, value: SSAValue) -> Names:
-        """All iteration dimensions of ``value``, outer first."""
-        return tuple(name for names in self.value_dims[value] for name in names)
+        """All iteration dimensions of ``value``, each once, outer first."""
+        return tuple(dict.fromkeys(name for names in self.value_dims[value] for name in names))
 
     def axes(self, name: str) -> Iterator[Axis]:
         """Every axis by which dimension ``name`` is loaded or stored."""
         for access in (*self.loads.values(), *self.stores):
             if name in access.axes:
                 yield access.axes[name]
+        yield from (table.columns[name] for table in self.tables.values() if name in table.columns)
 
 
 def is_free(value: SSAValue) -> bool:
@@ -159,24 +172,28 @@ def sliced_dims(op: tensor.ExtractSliceOp) -> list[int]:
 # --------------------------------------------------------------------------------------------------- tying dimensions
 
 
+_Dim = tuple[Factor, ...]
+_Key = SSAValue | tuple[Operation, int]
+
+
 @dataclass
 class _Ties:
     """The factors of every dimension, while the body is read."""
 
     factors: Factors = field(default_factory=Factors)
-    values: dict[SSAValue | tuple[Operation, int], list[tuple[Factor, ...]]] = field(default_factory=dict)
-    loops: dict[Operation, list[tuple[Factor, ...]]] = field(default_factory=dict)
-    blocks: dict[Factor, Factor] = field(default_factory=dict)
+    values: dict[_Key, list[_Dim]] = field(default_factory=dict["_Key", "list[_Dim]"])
+    loops: dict[Operation, list[_Dim]] = field(default_factory=dict[Operation, "list[_Dim]"])
+    blocks: dict[Factor, Factor] = field(default_factory=dict[Factor, Factor])
     """The factor of a fold's blocks, and the folded dimension it runs through."""
-    indexed: list[tuple[Factor, ...]] = field(default_factory=list)
-    tables: set[SSAValue] = field(default_factory=set)
+    indexed: list[_Dim] = field(default_factory=list["_Dim"])
+    tables: dict[SSAValue, None] = field(default_factory=dict[SSAValue, None])
 
-    def value(self, value: SSAValue) -> list[tuple[Factor, ...]]:
+    def value(self, value: SSAValue) -> list[_Dim]:
         if value not in self.values:
             self.values[value] = [self.factors.dimension(size) for size in shape_of(value)]
         return self.values[value]
 
-    def operand(self, op: Operation, position: int) -> list[tuple[Factor, ...]]:
+    def operand(self, op: Operation, position: int) -> list[_Dim]:
         """The dimensions of an operand; a free one is made for this use alone."""
         value = op.operands[position]
         if not is_free(value):
@@ -186,7 +203,7 @@ class _Ties:
             self.values[key] = [self.factors.dimension(size) for size in shape_of(value)]
         return self.values[key]
 
-    def tie(self, left: Sequence[tuple[Factor, ...]], right: Sequence[tuple[Factor, ...]]) -> None:
+    def tie(self, left: Sequence[_Dim], right: Sequence[_Dim]) -> None:
         for one, other in zip(left, right, strict=True):
             self.factors.unify(one, other)
 
@@ -219,7 +236,7 @@ class _Ties:
             case GatherOp():
                 result, table = self.value(op.result), self.value(op.table)
                 self.tie(result, [*self.value(op.indices), table[1]])
-                self.tables.add(op.table)
+                self.tables[op.table] = None
             case YieldOp() | tensor.EmptyOp() | tensor.SplatOp():
                 pass
             case arith.ConstantOp() if not isinstance(op.result.type, TensorType) or is_splat(op):
@@ -243,13 +260,13 @@ class _Ties:
             self.tie(self.value(result), self.operand(op, len(op.inputs) + position))
         for inner in op.body.walk():
             if isinstance(inner, linalg.IndexOp):
-                self.indexed.append(loops[inner.dim.value.data])
+                self.indexed.append(loops[cast("int", inner.dim.value.data)])
 
     def _read_reshape(
         self,
         op: tensor.CollapseShapeOp | tensor.ExpandShapeOp,
-        long: Sequence[tuple[Factor, ...]],
-        short: Sequence[tuple[Factor, ...]],
+        long: Sequence[_Dim],
+        short: Sequence[_Dim],
     ) -> None:
         for group, dim in zip(reassociation(op), short, strict=False):
             self.factors.unify([factor for member in group for factor in long[member]], dim)
@@ -283,7 +300,7 @@ class _Ties:
         for position, value in enumerate(values):
             self.tie(self.operand(last, position), self.value(value))
 
-    def present(self, dim: Iterable[Factor]) -> tuple[Factor, ...]:
+    def present(self, dim: Iterable[Factor]) -> _Dim:
         """The final factors of a dimension, blocks standing for what they run through."""
         return tuple(
             part for factor in self.factors.resolve(dim) for part in self.factors.resolve([self._folded(factor)])
@@ -416,6 +433,7 @@ class _Builder:
         except Mismatch as fault:
             raise Unfit(str(fault)) from fault
         self.load_axes = {value: self._load_axes(value) for value in self._loaded_values()}
+        self.table_axes = [self._table_axes(value) for value in self.ties.tables]
         self.store_axes = [self._store_axes(position) for position in range(len(self.yielded.operands))]
         groups = self._groups()
         self.group_of = {factor: group for group in groups for factor in group}
@@ -444,11 +462,17 @@ class _Builder:
         operand, axes, offset = found
         return operand, self._by_factor(self.ties.value(value), axes), offset
 
+    def _table_axes(self, value: SSAValue) -> dict[Factor, Axis]:
+        found = _view_axes(value, self.operand_axes)
+        if found is None:
+            raise Unfit("a gathered table that is no operand")
+        return self._by_factor(self.ties.value(value)[1:], found[1][1:])
+
     def _store_axes(self, position: int) -> dict[Factor, Axis]:
         axes = [[axis] for axis in self.result_axes[position]]
         return self._by_factor(self.ties.operand(self.yielded, position), axes)
 
-    def _by_factor(self, dims: Sequence[tuple[Factor, ...]], axes: Sequence[Sequence[Axis]]) -> dict[Factor, Axis]:
+    def _by_factor(self, dims: Sequence[_Dim], axes: Sequence[Sequence[Axis]]) -> dict[Factor, Axis]:
         result: dict[Factor, Axis] = {}
         for dim, parts in zip(dims, axes, strict=True):
             factors = self.ties.present(dim)
@@ -462,10 +486,10 @@ class _Builder:
 
     # -- joining factors that always occur together
 
-    def _flat(self, dims: Iterable[Iterable[Factor]]) -> tuple[Factor, ...]:
+    def _flat(self, dims: Iterable[Iterable[Factor]]) -> _Dim:
         return tuple(factor for dim in dims for factor in self.ties.present(dim))
 
-    def _sequences(self) -> Iterator[tuple[Factor, ...]]:
+    def _sequences(self) -> Iterator[_Dim]:
         """The factors of everything that is walked, in the order in which a value has them."""
         for op, loops in self.ties.loops.items():
             if len(set(self._flat(loops))) != len(self._flat(loops)):
@@ -479,7 +503,7 @@ class _Builder:
         for position in range(len(self.yielded.operands)):
             yield self._flat(self.ties.operand(self.yielded, position))
 
-    def _groups(self) -> list[tuple[Factor, ...]]:
+    def _groups(self) -> list[_Dim]:
         after: dict[Factor, set[Factor | None]] = {}
         before: dict[Factor, set[Factor | None]] = {}
         sequences = list(self._sequences())
@@ -490,7 +514,7 @@ class _Builder:
                 after.setdefault(factor, set()).add(following)
             for factor, preceding in zip(sequence, [None, *sequence[:-1]], strict=True):
                 before.setdefault(factor, set()).add(preceding)
-        groups: list[tuple[Factor, ...]] = []
+        groups: list[_Dim] = []
         for factor in self._in_order(after):
             if any(factor in group for group in groups):
                 continue
@@ -512,7 +536,7 @@ class _Builder:
         factor: Factor,
         after: Mapping[Factor, set[Factor | None]],
         before: Mapping[Factor, set[Factor | None]],
-    ) -> tuple[Factor, ...]:
+    ) -> _Dim:
         group = (factor,)
         while (preceding := self._only(before.get(group[0]))) is not None and self._joins(preceding, group, after):
             group = (preceding, *group)
@@ -522,19 +546,19 @@ class _Builder:
             group = (*group, following)
         return group
 
-    def _joins(self, preceding: Factor, group: tuple[Factor, ...], after: Mapping[Factor, set[Factor | None]]) -> bool:
+    def _joins(self, preceding: Factor, group: _Dim, after: Mapping[Factor, set[Factor | None]]) -> bool:
         return self._only(after.get(preceding)) == group[0] and self._may_join((preceding, *group))
 
     @staticmethod
     def _only(neighbours: set[Factor | None] | None) -> Factor | None:
         return next(iter(neighbours)) if neighbours is not None and len(neighbours) == 1 else None
 
-    def _may_join(self, group: tuple[Factor, ...]) -> bool:
+    def _may_join(self, group: _Dim) -> bool:
         special = {factor for dim in self.ties.indexed for factor in self.ties.present(dim)}
         special |= {factor for folded in self.ties.blocks.values() for factor in self.ties.present([folded])}
         if special & set(group):
             return False
-        accesses = [axes for _, axes, _ in self.load_axes.values()] + self.store_axes
+        accesses = [axes for _, axes, _ in self.load_axes.values()] + self.store_axes + self.table_axes
         for axes in accesses:
             parts = [axes[factor] for factor in group if factor in axes]
             if parts and (len(parts) != len(group) or regroup(parts, [prod(part.extent for part in parts)]) is None):
@@ -542,7 +566,7 @@ class _Builder:
         sticks = any(len(axes[group[-1]].walks) > 1 or axes[group[-1]].padded for axes in accesses if group[-1] in axes)
         return not sticks or self._ever_one_dimension(group[-2:])
 
-    def _ever_one_dimension(self, pair: tuple[Factor, ...]) -> bool:
+    def _ever_one_dimension(self, pair: _Dim) -> bool:
         return any(set(pair) <= set(self.ties.present(dim)) for dims in list(self.ties.values.values()) for dim in dims)
 
     # -- putting it together
@@ -561,10 +585,10 @@ class _Builder:
                 continue
             joined = regroup([axes[each] for each in group], [prod(axes[each].extent for each in group)])
             assert joined is not None, "groups are joined only where every access follows"
-            result[self.name_of[group]] = joined[0] if joined else UNIT
+            result[self.name_of[group]] = joined[0]
         return result
 
-    def _space(self, groups: Sequence[tuple[Factor, ...]]) -> IterationSpace:
+    def _space(self, groups: Sequence[_Dim]) -> IterationSpace:
         value_dims = {
             value: self._names(dims) for value, dims in self.ties.values.items() if isinstance(value, SSAValue)
         }
@@ -589,7 +613,20 @@ class _Builder:
             for value, (operand, axes, offset) in self.load_axes.items()
         }
         indexed = frozenset(name for names in self._names(self.ties.indexed) for name in names)
-        return IterationSpace(dims, value_dims, loop_dims, loads, stores, kinds.folds(dims), indexed)
+        tables = {value: self._table(value) for value in self.ties.tables}
+        return IterationSpace(
+            dims, value_dims, loop_dims, loads, tables, stores, kinds.folds(dims), indexed, self.yielded
+        )
+
+    def _table(self, value: SSAValue) -> Table:
+        found = _view_axes(value, self.operand_axes)
+        if found is None or found[2] != 0:
+            raise Unfit("a gathered table that is no operand")
+        rows = regroup(found[1][0], [shape_of(value)[0]])
+        if rows is None or len(rows[0].walks) != 1:
+            raise Unfit("a gathered table whose rows do not lie at a constant distance")
+        columns = self._by_factor(self.ties.value(value)[1:], found[1][1:])
+        return Table(found[0], rows[0], self._by_name(columns))
 
 
 class _Kinds:

@@ -109,6 +109,27 @@ class Axis:
         finer = tuple(Digit(walk, walk.size, moves=False, wraps=False) for walk in self.walks[position + 1 :])
         return Cover(length, (*coarser, middle, *finer))
 
+    def pieces(self, tile: int, length: int) -> list[tuple[int, Cover]] | None:
+        """The tile of :meth:`cover` as boxes that hold nothing else: how far into the tile each begins, and its cover.
+
+        None where tiles of that size are no boxes of digits.
+        """
+        whole = self.cover(tile, length)
+        if whole is None or whole.is_exact:
+            return None if whole is None else [(0, whole)]
+        position = (
+            0 if tile >= self.extent else next(at for at in range(len(self.walks)) if self._holds_tiles(at, tile))
+        )
+        result: list[tuple[int, Cover]] = []
+        done = 0
+        while done < length:
+            whole_steps = (length - done) // self.walks[position].step * self.walks[position].step
+            if whole_steps:
+                result.append((done, self._cover_from(position, whole_steps, moves=True)))
+            done += whole_steps
+            position += 1
+        return result
+
     def split(self, inner: int) -> tuple[Axis, Axis] | None:
         """The axes of ``index // inner`` and ``index % inner``; ``inner`` must divide the extent."""
         if not self.walks:
@@ -181,7 +202,8 @@ def _axis(extent: int, walks: Sequence[Walk], padded: bool) -> Axis:
         idle = walk.size == 1 and not (padded and position == 0)
         if idle:
             continue
-        if kept and _continues(kept[-1], walk):
+        whole_steps_are_padded = padded and len(kept) == 1  # stores fill them, so they must stay a digit of their own
+        if kept and not whole_steps_are_padded and _continues(kept[-1], walk):
             kept[-1] = Walk(kept[-1].size * walk.size, walk.step, walk.stride)
         else:
             kept.append(walk)

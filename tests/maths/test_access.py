@@ -79,6 +79,26 @@ def test_a_cover_holds_its_tile_at_the_front(axis: Axis, data: st.DataObject) ->
     assert cover.is_exact == (not axis.walks or len(offsets) == length)
 
 
+@settings(max_examples=examples(2000))
+@given(axes(), st.data())
+def test_pieces_hold_their_tile_and_nothing_else(axis: Axis, data: st.DataObject) -> None:
+    tile = data.draw(st.integers(1, axis.extent))
+    first = tile * data.draw(st.integers(0, (axis.extent - 1) // tile))
+    length = min(tile, axis.extent - first)
+    pieces = axis.pieces(tile, length)
+    if pieces is None:
+        assert axis.cover(tile) is None
+        return
+    assert sum(cover.length for _, cover in pieces) == length
+    for begin, cover in pieces:
+        assert cover.is_exact
+        ranges = ((digit, digit.start(first + begin)) for digit in cover.digits)
+        places = product(*(range(start, start + digit.count) for digit, start in ranges))
+        offsets = [sum(at * d.walk.stride for at, d in zip(place, cover.digits, strict=True)) for place in places]
+        expected = [axis.offset(first + begin + index) for index in range(cover.length)]
+        assert offsets == (expected if axis.walks else expected[:1])
+
+
 @settings(max_examples=examples(1000))
 @given(axes())
 def test_single_elements_and_the_whole_dimension_always_have_a_cover(axis: Axis) -> None:
