@@ -18,17 +18,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 from xdsl.dialects import arith, linalg, tensor
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
+from xdsl.dialects.builtin import ArrayAttr, DenseIntOrFPElementsAttr, TensorType
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Attribute, BlockArgument, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 
 from ktir.analysis.factors import Factor, Factors, Mismatch
-from ktir.analysis.layout_rules import axes_of, layouts_of
+from ktir.analysis.layout_rules import layouts_of
 from ktir.dialect.ktg import NOT_FOLDED, FoldOp, GatherOp, KernelOp, YieldOp
 from ktir.machine import Machine
 from ktir.maths.access import Axis, regroup
@@ -62,11 +62,12 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Result number ``result`` is made of ``value``; the axis of each dimension."""
+    """Result number ``result`` is made of ``value``: the axis of each dimension, and the place of its first element."""
 
     value: SSAValue
     result: int
     axes: Mapping[str, Axis]
+    offset: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,16 +151,17 @@ def reassociation(op: tensor.CollapseShapeOp | tensor.ExpandShapeOp) -> list[lis
     return [[entry.value.data for entry in group.data] for group in op.reassociation.data]
 
 
-def view_source(op: Operation) -> SSAValue:
-    """The tensor that a view shows."""
-    return op.operands[0]
+def view_source(value: SSAValue) -> SSAValue | None:
+    """The tensor that ``value`` is a view of, or None if it is no view."""
+    owner = value.owner
+    return owner.operands[0] if isinstance(owner, Operation) and isinstance(owner, VIEWS) else None
 
 
 def sliced_dims(op: tensor.ExtractSliceOp) -> list[int]:
     """Per dimension of the result the dimension of the source; a slice may drop dimensions of one element."""
     result = shape_of(op.result)
     dims: list[int] = []
-    for dim, size in enumerate(cast("tuple[int, ...]", op.static_sizes.get_values())):
+    for dim, size in enumerate(op.static_sizes.get_values()):
         if len(dims) < len(result) and size == result[len(dims)]:
             dims.append(dim)
         elif size != 1:
@@ -258,9 +260,12 @@ class _Ties:
                         raise Unfit(f"the indexing map {attribute.data} selects more than dimensions")
         for position, result in enumerate(op.results):
             self.tie(self.value(result), self.operand(op, len(op.inputs) + position))
-        for inner in op.body.walk():
-            if isinstance(inner, linalg.IndexOp):
-                self.indexed.append(loops[cast("int", inner.dim.value.data)])
+        for inner in op.body.block.ops:
+            match inner:
+                case linalg.IndexOp():
+                    self.indexed.append(loops[inner.dim.value.data])
+                case _:
+                    pass
 
     def _read_reshape(
         self,
@@ -340,11 +345,12 @@ def _view_axes(value: SSAValue, operand_axes: Sequence[Sequence[Axis]]) -> tuple
         if not isinstance(value.block.parent_op(), KernelOp):
             return None
         return value.index, [[axis] for axis in operand_axes[value.index]], 0
-    op = value.owner
-    if not isinstance(op, VIEWS) or (source := _view_axes(view_source(op), operand_axes)) is None:
+    shown = view_source(value)
+    source = _view_axes(shown, operand_axes) if shown is not None else None
+    if source is None:
         return None
     operand, axes, offset = source
-    match op:
+    match op := value.owner:
         case tensor.CollapseShapeOp():
             grouped = [[axis for member in group for axis in axes[member]] for group in reassociation(op)]
             return operand, grouped, offset
@@ -408,20 +414,26 @@ def iteration_space(kernel: KernelOp, machine: Machine) -> IterationSpace:
     return _Builder(kernel, machine).build()
 
 
+def _axes(
+    entries: ArrayAttr[Any] | None, values: Sequence[SSAValue], machine: Machine
+) -> tuple[list[tuple[Axis, ...]], list[int]]:
+    """The axes of each operand or result, and where in its buffer it begins."""
+    types = [cast("TensorType[Attribute]", value.type) for value in values]
+    found = [
+        layout.axes(type.get_shape()) for layout, type in zip(layouts_of(entries, types, machine), types, strict=True)
+    ]
+    if any(each is None for each in found):
+        raise Unfit("a part of a buffer that ends inside a digit of its layout")
+    known = [each for each in found if each is not None]
+    return [axes for axes, _ in known], [offset for _, offset in known]
+
+
 class _Builder:
     def __init__(self, kernel: KernelOp, machine: Machine) -> None:
         self.kernel = kernel
         self.ties = _Ties()
-        types = [cast("TensorType[Attribute]", value.type) for value in kernel.operands]
-        results = [cast("TensorType[Attribute]", value.type) for value in kernel.results]
-        self.operand_axes = [
-            axes_of(layout, type.get_shape())
-            for layout, type in zip(layouts_of(kernel.operand_layouts, types, machine), types, strict=True)
-        ]
-        self.result_axes = [
-            axes_of(layout, type.get_shape())
-            for layout, type in zip(layouts_of(kernel.result_layouts, results, machine), results, strict=True)
-        ]
+        self.operand_axes, self.operand_offsets = _axes(kernel.operand_layouts, kernel.operands, machine)
+        self.result_axes, self.result_offsets = _axes(kernel.result_layouts, kernel.results, machine)
         self.yielded = cast("YieldOp", kernel.body.block.last_op)
 
     def build(self) -> IterationSpace:
@@ -594,7 +606,7 @@ class _Builder:
         }
         loop_dims = {op: self._names(loops) for op, loops in self.ties.loops.items()}
         stores = tuple(
-            Store(value, position, self._by_name(self.store_axes[position]))
+            Store(value, position, self._by_name(self.store_axes[position]), self.result_offsets[position])
             for position, value in enumerate(self.yielded.operands)
         )
         for position, value in enumerate(self.yielded.operands):
@@ -609,7 +621,7 @@ class _Builder:
             for group in groups
         )
         loads = {
-            value: Load(value, operand, self._by_name(axes), offset)
+            value: Load(value, operand, self._by_name(axes), self.operand_offsets[operand] + offset)
             for value, (operand, axes, offset) in self.load_axes.items()
         }
         indexed = frozenset(name for names in self._names(self.ties.indexed) for name in names)

@@ -26,7 +26,7 @@ def is_contraction(op: Operation) -> bool:
         return False
     left, right, total = op.body.block.args
     last = op.body.block.last_op
-    added = last.operands[0].owner if isinstance(last, linalg.YieldOp) and len(last.operands) == 1 else None
+    added = last.operands[0].owner if last is not None and len(last.operands) == 1 else None
     if not isinstance(added, arith.AddfOp | arith.AddiOp):
         return False
     others = [value for value in added.operands if value is not total]

@@ -7,7 +7,7 @@ does not change in a loop is computed before it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -115,7 +115,7 @@ class Scope:
         return Scope(at, opened, self, self.depth + 1)
 
     @contextmanager
-    def around(self, loop: Operation) -> Iterator[None]:
+    def around(self, loop: Operation) -> Generator[None]:
         """Emit ``loop`` here; until the context ends, what belongs in this scope goes before it."""
         self.place(loop)
         after, self.at.point = self.at.point, InsertPoint.before(loop)

@@ -49,9 +49,7 @@ def _argument_attributes(kernel: KernelOp) -> ArrayAttr[DictionaryAttr]:
     entries: list[Attribute] = []
     for layouts, values in ((kernel.operand_layouts, kernel.operands), (kernel.result_layouts, kernel.results)):
         entries += [StringAttr("")] * len(values) if layouts is None else layouts.data
-    return ArrayAttr(
-        DictionaryAttr({LAYOUT: entry} if isinstance(entry, StickLayoutAttr) else {}) for entry in entries
-    )
+    return ArrayAttr(DictionaryAttr({LAYOUT: entry} if isinstance(entry, StickLayoutAttr) else {}) for entry in entries)
 
 
 class _Nest:

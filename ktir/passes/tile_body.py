@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import cast
+from typing import Any, cast
 
 from xdsl.dialects import arith, linalg, scf, tensor
 from xdsl.dialects.builtin import (
@@ -31,7 +31,7 @@ from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 
-from ktir.analysis.iteration_space import VIEWS, Load, Names, Store, Table, is_free, view_source
+from ktir.analysis.iteration_space import Load, Names, Store, Table, is_free, view_source
 from ktir.analysis.schedule import Schedule
 from ktir.dialect.ktdp import (
     AccessTileType,
@@ -95,9 +95,9 @@ class TileBody:
             return known
         if value in self.space.loads:
             return self._remember(value, self._load(self.space.loads[value], scope), scope)
+        if (source := view_source(value)) is not None:
+            return self.value(source, scope)
         op = value.owner
-        if isinstance(op, VIEWS):
-            return self.value(view_source(op), scope)
         if isinstance(op, GatherOp):
             return self._remember(value, self._gather(op, scope), scope)
         if not isinstance(op, Operation):
@@ -158,19 +158,17 @@ class TileBody:
 
     def _splat(self, op: arith.ConstantOp) -> SSAValue:
         element = cast("TensorType[Attribute]", op.result.type).element_type
-        value = cast("DenseIntOrFPElementsAttr", op.value).get_values()[0]
-        if isinstance(element, AnyFloat):
-            return self._constant(FloatAttr(float(value), element))
-        return self._constant(IntegerAttr(int(value), cast("IntegerType", element)))
+        value = cast("int | float", cast("DenseIntOrFPElementsAttr", op.value).get_values()[0])
+        return self._constant(number(value, element))
 
     def scalar(self, value: SSAValue) -> SSAValue:
         """A scalar constant of the kernel, in the function."""
         op = value.owner
         if not isinstance(op, arith.ConstantOp):
             raise NotLowerable("a scalar of a kernel must be a constant", remedy="pass it as a tensor of no dimensions")
-        return self._constant(op.value)
+        return self._constant(cast("Number", op.value))
 
-    def _constant(self, value: Attribute) -> SSAValue:
+    def _constant(self, value: Number) -> SSAValue:
         if value not in self.constants:
             self.constants[value] = self.index.at_top(arith.ConstantOp(value))
         return self.constants[value]
@@ -579,7 +577,9 @@ class TileBody:
         names = stick_last(self.space.names(store.value), store.axes)
         tile = self.operand(self.space.end, store.result, names, scope)
         tile = self.arranged(tile, self.kept(names), scope)
-        view = self._view(-1 - store.result, self.buffers.results[store.result], names, store.axes, store.value.type)
+        pointer = self.buffers.results[store.result]
+        pointer = self.index.add(pointer, store.offset) if store.offset else pointer
+        view = self._view(store.result, pointer, names, store.axes, store.value.type)
         for pieces in product(*(self._pieces(store.axes[name], scope.iterations(name)) for name in names)):
             part = tile
             opened: dict[str, Iterations] = {}
@@ -622,11 +622,8 @@ class TileBody:
         if tuple(sizes) == type.get_shape():
             return tile.tensor
         element = type.element_type
-        zero = (
-            FloatAttr(0.0, element) if isinstance(element, AnyFloat) else IntegerAttr(0, cast("IntegerType", element))
-        )
         empty = scope.emit(tensor.EmptyOp([], tensor_type(element, sizes)))
-        zeros = scope.emit(linalg.FillOp([self._constant(zero)], [empty], [empty.type]))
+        zeros = scope.emit(linalg.FillOp([self._constant(number(0, element))], [empty], [empty.type]))
         return scope.emit(tensor.InsertSliceOp.get(tile.tensor, zeros, list(type.get_shape())))
 
     def _reshaped(self, value: SSAValue, shape: Sequence[int], scope: Scope) -> SSAValue:
@@ -662,6 +659,17 @@ class TileBody:
             [tile.tensor], [empty], Region(block), maps, [IteratorTypeAttr.parallel()] * len(names), [empty.type]
         )
         return TileValue(scope.emit(op), names, scope.depth)
+
+
+Number = FloatAttr[Any] | IntegerAttr[Any]
+"""A scalar constant."""
+
+
+def number(value: float, element: Attribute) -> Number:
+    """``value`` as a constant of an element type."""
+    if isinstance(element, AnyFloat):
+        return FloatAttr(float(value), element)
+    return IntegerAttr(int(value), cast("IntegerType", element))
 
 
 def stick_last(names: Sequence[str], axes: Mapping[str, Axis]) -> list[str]:
