@@ -76,15 +76,15 @@ def _tensor() -> Dialect:
 
 
 def _memref() -> Dialect:
-    from xdsl.dialects.memref import MemRef
+    from ktir.dialect.overlay.memref import MEMREF
 
-    return MemRef
+    return MEMREF
 
 
 def _affine() -> Dialect:
-    from xdsl.dialects.affine import Affine
+    from ktir.dialect.overlay.affine import AFFINE
 
-    return Affine
+    return AFFINE
 
 
 def _cf() -> Dialect:

@@ -3,6 +3,7 @@
 * ``cmpi`` and ``cmpf`` on tensors give a tensor of i1; stock xDSL gives one i1, which real MLIR refuses.
 * ``select`` takes a tensor of conditions, written ``: tensor<..xi1>, tensor<..>``.
 * The casts work on tensors, element by element.
+* ``trunci`` has overflow flags.
 * ``index_castui`` and ``remf`` exist.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from xdsl.dialects import arith
-from xdsl.dialects.arith import Arith, boolLike, floatingPointLike, signlessIntegerLike
+from xdsl.dialects.arith import Arith, IntegerOverflowAttr, boolLike, floatingPointLike, signlessIntegerLike
 from xdsl.dialects.builtin import (
     AnyFloat,
     IndexType,
@@ -23,7 +24,17 @@ from xdsl.dialects.builtin import (
     i1,
 )
 from xdsl.ir import Attribute, Dialect, Operation, SSAValue
-from xdsl.irdl import IRDLOperation, OperandDef, ResultDef, irdl_op_definition, operand_def, result_def, traits_def
+from xdsl.irdl import (
+    IRDLOperation,
+    OperandDef,
+    PropertyDef,
+    ResultDef,
+    base,
+    irdl_op_definition,
+    operand_def,
+    result_def,
+    traits_def,
+)
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
@@ -190,7 +201,14 @@ def _repaired() -> Dialect:
     _widen_cast(arith.FPToUIOp, floatingPointLike, integerLike, _verify_same_shape)
     _widen_cast(arith.ExtSIOp, integerLike, integerLike, _verify_widening)
     _widen_cast(arith.ExtUIOp, integerLike, integerLike, _verify_widening)
-    _widen_cast(arith.TruncIOp, integerLike, integerLike, _verify_narrowing)
+    redefine(
+        arith.TruncIOp,
+        operands={"input": OperandDef(integerLike)},
+        results={"result": ResultDef(integerLike)},
+        properties={"overflowFlags": PropertyDef(base(IntegerOverflowAttr), IntegerOverflowAttr("none"))},
+        verify=_verify_narrowing,
+        assembly_format="$input (`overflow` `` $overflowFlags^)? attr-dict `:` type($input) `to` type($result)",
+    )
     _widen_cast(arith.ExtFOp, floatingPointLike, floatingPointLike, _verify_widening)
     _widen_cast(arith.TruncFOp, floatingPointLike, floatingPointLike, _verify_narrowing)
     _widen_cast(arith.IndexCastOp, signlessIntegerLike, signlessIntegerLike, _verify_index_cast)

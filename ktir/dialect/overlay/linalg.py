@@ -4,33 +4,37 @@
 * ``reduce`` has the short form ``{ arith.addf }``, read and printed as MLIR does.
 * ``matmul`` multiplies narrow elements into wide ones, extends them in its body, adds to the accumulator on the left as
   MLIR does, and keeps ``indexing_maps`` other than the default.
-* ``batch_matmul`` exists.
+* ``generic``, ``reduce`` and ``index`` are checked as MLIR checks them.
+* ``batch_matmul`` and the element-wise operations of :data:`ELEMENTWISE` exist.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from xdsl.builder import Builder
-from xdsl.dialects import arith, linalg
+from xdsl.builder import Builder, ImplicitBuilder
+from xdsl.dialects import arith, linalg, math
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     AnyFloat,
     ArrayAttr,
     DenseArrayBase,
+    FloatAttr,
+    MemRefType,
     StringAttr,
     TensorType,
     i64,
 )
 from xdsl.dialects.linalg import IteratorTypeAttr, Linalg
-from xdsl.dialects.linalg.abstract_ops import NamedOperation
+from xdsl.dialects.linalg.abstract_ops import ElementwiseOperation, NamedOperation
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Attribute, Block, BlockArgument, Dialect, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.irdl import irdl_op_definition, prop_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
 
 import ktir.dialect.overlay.arith  # noqa: F401  bodies hold repaired arith operations
 from ktir.dialect.overlay.repair import extended, replace_text
@@ -197,15 +201,31 @@ def _print_reduce(op: linalg.ReduceOp, printer: Printer) -> None:
     _print_operands(printer, "ins", [op.input])
     _print_operands(printer, "outs", [op.init])
     dimensions = ", ".join(map(str, op.dimensions.get_values()))
-    printer.print_string(f" dimensions = [{dimensions}]")
+    printer.print_string(f" dimensions = [{dimensions}] ")
     printer.print_op_attributes(op.attributes)
     if payload is None:
-        printer.print_string(" ")
         with printer.indented():
-            printer.print_string("\n  (")
+            printer.print_string("\n(")
             printer.print_list(op.region.block.args, printer.print_block_argument)
             printer.print_string(") ")
             printer.print_region(op.region, print_entry_block_args=False)
+
+
+# ------------------------------------------------------------------------------------------------ broadcast, transpose
+
+
+def _print_broadcast(op: linalg.BroadcastOp, printer: Printer) -> None:
+    _print_operands(printer, "ins", [op.input])
+    _print_operands(printer, "outs", [op.init])
+    printer.print_string(f" dimensions = [{', '.join(map(str, op.dimensions.get_values()))}] ")
+    printer.print_op_attributes(op.attributes)
+
+
+def _print_transpose(op: linalg.TransposeOp, printer: Printer) -> None:
+    _print_operands(printer, "ins", op.inputs)
+    _print_operands(printer, "outs", op.outputs)
+    printer.print_string(f" permutation = [{', '.join(map(str, op.permutation.get_values()))}] ")
+    printer.print_op_attributes(op.attributes)
 
 
 # -------------------------------------------------------------------------------------------------------------- matmul
@@ -306,13 +326,172 @@ class BatchMatmulOp(NamedOperation):
         return ArrayAttr([parallel, parallel, parallel, reduction])
 
 
+# --------------------------------------------------------------------------------------------------- more named operations
+
+Body = Callable[..., Operation]
+"""Makes the operation that a named one applies to each element."""
+
+
+def _by_kind(float_kind: type[Operation], integer_kind: type[Operation]) -> Body:
+    def body(*arguments: Any) -> Operation:
+        kind: Any = float_kind if isinstance(arguments[0].type, AnyFloat) else integer_kind
+        return kind(*arguments)
+
+    return body
+
+
+def _reciprocal(argument: Any) -> Operation:
+    return arith.DivfOp(arith.ConstantOp(FloatAttr(1.0, argument.type)), argument)
+
+
+def _square(argument: Any) -> Operation:
+    return (arith.MulfOp if isinstance(argument.type, AnyFloat) else arith.MuliOp)(argument, argument)
+
+
+ELEMENTWISE: Mapping[str, tuple[int, Body]] = {
+    "abs": (1, _by_kind(math.AbsFOp, math.AbsIOp)),
+    "ceil": (1, math.CeilOp),
+    "floor": (1, math.FloorOp),
+    "negf": (1, arith.NegfOp),
+    "reciprocal": (1, _reciprocal),
+    "round": (1, math.RoundOp),
+    "rsqrt": (1, math.RsqrtOp),
+    "square": (1, _square),
+    "tanh": (1, math.TanhOp),
+    "erf": (1, math.ErfOp),
+    "div": (2, _by_kind(arith.DivfOp, arith.DivSIOp)),
+    "div_unsigned": (2, arith.DivUIOp),
+    "powf": (2, math.PowFOp),
+}
+"""Named operations that the stock dialect lacks: inputs, and what is done to each element."""
+
+
+def _elementwise(mnemonic: str, inputs: int, body: Body) -> type[NamedOperation]:
+    """The class of a named operation that works on each element."""
+
+    def get_hidden_region(cls: type[NamedOperation], ins: Sequence[SSAValue], outs: Sequence[SSAValue]) -> Region:
+        block = Block(arg_types=cls.body_arg_types((*ins, *outs)))
+        with ImplicitBuilder(block):
+            linalg.YieldOp(body(*block.args[:inputs]))
+        return Region(block)
+
+    def __init__(self: Any, ins: Sequence[SSAValue], outs: Sequence[SSAValue]) -> None:
+        NamedOperation.__init__(
+            self,
+            ins,
+            outs,
+            result_types=[[out.type for out in outs if isinstance(out.type, TensorType)]],
+            hidden_region=type(self).get_hidden_region(ins, outs),
+        )
+
+    def verify_(self: Any) -> None:
+        if len(self.inputs) != inputs or len(self.outputs) != 1:
+            raise VerifyException(f"expected {inputs} input(s) and one output")
+        ElementwiseOperation.verify_(self)
+
+    members = {
+        "name": f"linalg.{mnemonic}",
+        "__doc__": f"``linalg.{mnemonic}`` of each element.",
+        "__init__": __init__,
+        "verify_": verify_,
+        "get_hidden_region": classmethod(get_hidden_region),
+    }
+    name = "".join(part.capitalize() for part in mnemonic.split("_")) + "Op"
+    return irdl_op_definition(type(name, (ElementwiseOperation,), members))
+
+
+# ---------------------------------------------------------------------------------------------------------------- rules
+
+
+def _stock_verifier(kind: Any) -> Callable[[Any], None]:
+    return kind.verify_
+
+
+def _verify_generic(stock: Callable[[Any], None]) -> Callable[[Any], None]:
+    """The stock rules, and that the body yields one element of each output."""
+
+    def verify_(op: linalg.GenericOp) -> None:
+        stock(op)
+        last = op.body.block.last_op
+        if not isinstance(last, linalg.YieldOp):
+            raise VerifyException("expected the body to end with linalg.yield")
+        yielded, expected = list(last.operands), [_element(output.type) for output in op.outputs]
+        if len(yielded) != len(expected):
+            raise VerifyException(
+                f"expected number of yield values ({len(yielded)}) to match the number of inits / outs operands of the "
+                f"enclosing LinalgOp ({len(expected)})"
+            )
+        for number, (value, element) in enumerate(zip(yielded, expected, strict=True)):
+            if value.type != element:
+                raise VerifyException(
+                    f"type of yield operand {number + 1} ('{value.type}') doesn't match the element type of the "
+                    f"enclosing linalg.generic op ('{element}')"
+                )
+        tensors = [output.type for output in op.outputs if isinstance(output.type, TensorType)]
+        if [result.type for result in op.res] != tensors:
+            raise VerifyException("expected the results to have the types of the output tensors")
+
+    return verify_
+
+
+def _verify_index(stock: Callable[[Any], None]) -> Callable[[Any], None]:
+    """The stock rules, and that the enclosing operation has that many loops."""
+
+    def verify_(op: linalg.IndexOp) -> None:
+        stock(op)
+        around = op.parent_op()
+        if isinstance(around, linalg.GenericOp) and not 0 <= op.dim.value.data < len(around.iterator_types):
+            raise VerifyException(
+                f"expected dim ({op.dim.value.data}) to be lower than the number of loops "
+                f"({len(around.iterator_types)}) of the enclosing LinalgOp"
+            )
+
+    return verify_
+
+
+def _verify_reduce(stock: Callable[[Any], None]) -> Callable[[Any], None]:
+    """The stock rules, and that dimensions are distinct and in range and the body combines two elements."""
+
+    def verify_(op: linalg.ReduceOp) -> None:
+        dimensions = list(op.dimensions.get_values())
+        rank = len(_shape(op.input.type))
+        if any(not 0 <= dimension < rank for dimension in dimensions):
+            raise VerifyException(f"dimensions for reduction should be in the range [0, {rank - 1}].")
+        if sorted(set(dimensions)) != dimensions:
+            raise VerifyException("reduction dimensions are not in increasing order")
+        stock(op)
+        elements = [_element(op.input.type), _element(op.init.type)]
+        if [argument.type for argument in op.region.block.args] != elements:
+            raise VerifyException("expected the body to take one element of the input and one of the init")
+        last = op.region.block.last_op
+        if not isinstance(last, linalg.YieldOp) or [value.type for value in last.operands] != elements[1:]:
+            raise VerifyException("expected the body to yield one element of the init")
+        if [result.type for result in op.result] != [op.init.type] * isinstance(op.init.type, TensorType):
+            raise VerifyException("expected the result to have the type of the init")
+
+    return verify_
+
+
+def _shape(type: Attribute) -> Sequence[int]:
+    return type.get_shape() if isinstance(type, TensorType | MemRefType) else ()
+
+
 def _repaired() -> Dialect:
+    for kind, rule in (
+        (linalg.GenericOp, _verify_generic),
+        (linalg.IndexOp, _verify_index),
+        (linalg.ReduceOp, _verify_reduce),
+    ):
+        kind.verify_ = rule(_stock_verifier(kind))
     replace_text(linalg.GenericOp, _parse_generic)
     replace_text(linalg.ReduceOp, _parse_reduce, _print_reduce)
+    replace_text(linalg.BroadcastOp, print=_print_broadcast)
+    replace_text(linalg.TransposeOp, print=_print_transpose)
     replace_text(linalg.MatmulOp, _parse_contraction, _print_contraction)
     replace_text(BatchMatmulOp, _parse_contraction, _print_contraction)
     linalg.MatmulOp.get_hidden_region = classmethod(_contraction_body)  # pyright: ignore[reportAttributeAccessIssue]
-    return extended(Linalg, [BatchMatmulOp])
+    named = [_elementwise(mnemonic, *definition) for mnemonic, definition in ELEMENTWISE.items()]
+    return extended(Linalg, [BatchMatmulOp, *named])
 
 
 LINALG = _repaired()

@@ -17,8 +17,9 @@ def redefine(
     results: Mapping[str, ResultDef] | None = None,
     properties: Mapping[str, PropertyDef] | None = None,
     verify: Callable[[Any], None] | None = None,
+    assembly_format: str | None = None,
 ) -> None:
-    """Replaces the named definitions of ``kind``, adds ``properties``, and sets what is verified beside them.
+    """Replaces the named definitions of ``kind``, adds ``properties``, and sets its text and what is verified beside.
 
     ``verify`` takes the place of the stock class's own rules; None leaves only the constraints.
     """
@@ -28,6 +29,8 @@ def redefine(
     for name, added in (properties or {}).items():
         definition.properties[name] = added
         definition.accessor_names[name] = (name, "property")
+    if assembly_format is not None:
+        definition.assembly_format = assembly_format
     for name, accessor in get_accessors_from_op_def(definition, verify).items():
         setattr(kind, name, accessor)
 

@@ -4,6 +4,7 @@
 * ``extract_slice`` and ``insert_slice`` name one offset, size and stride per dimension, stay inside the tensor, and have
   the type that their sizes say; unit dimensions may be dropped.
 * ``extract`` and ``insert`` name one index per dimension; ``empty`` one size per dynamic dimension.
+* ``generate`` exists.
 """
 
 from __future__ import annotations
@@ -13,12 +14,23 @@ from math import prod
 from typing import Any
 
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IntegerAttr, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IndexType, IntegerAttr, TensorType
 from xdsl.dialects.tensor import Tensor
-from xdsl.ir import Attribute, Dialect
+from xdsl.ir import Attribute, Dialect, Region, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.printer import Printer
+from xdsl.traits import RecursiveMemoryEffect, SingleBlockImplicitTerminator
 from xdsl.utils.exceptions import VerifyException
 
-from ktir.dialect.overlay.repair import redefine
+from ktir.dialect.overlay.repair import extended, redefine
 
 
 def _groups(reassociation: ArrayAttr[Any]) -> list[list[int]]:
@@ -164,6 +176,61 @@ def _verify_empty(op: tensor.EmptyOp) -> None:
         raise VerifyException(f"incorrect number of dynamic sizes, has {len(op.dynamic_sizes)}, expected {expected}")
 
 
+# ------------------------------------------------------------------------------------------------------------- generate
+
+
+@irdl_op_definition
+class GenerateOp(IRDLOperation):
+    """A tensor whose elements a region computes from their indices."""
+
+    name = "tensor.generate"
+
+    dynamic_extents = var_operand_def(IndexType)
+    result = result_def(TensorType)
+    body = region_def("single_block")
+
+    traits = traits_def(RecursiveMemoryEffect(), SingleBlockImplicitTerminator(tensor.YieldOp))
+
+    def __init__(self, dynamic_extents: Sequence[SSAValue], body: Region, result_type: Attribute) -> None:
+        super().__init__(operands=[dynamic_extents], result_types=[result_type], regions=[body])
+
+    @classmethod
+    def parse(cls, parser: Parser) -> GenerateOp:
+        position = parser.pos
+        names: list[UnresolvedOperand] = []
+        if (first := parser.parse_optional_unresolved_operand()) is not None:
+            names.append(first)
+            while parser.parse_optional_punctuation(",") is not None:
+                names.append(parser.parse_unresolved_operand())
+        extents = parser.resolve_operands(names, [IndexType()] * len(names), position)
+        body = parser.parse_region()
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        op = cls(extents, body, parser.parse_type())
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_list(self.dynamic_extents, printer.print_ssa_value)
+        printer.print_string(" " if self.dynamic_extents else "")
+        printer.print_region(self.body)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.result.type)
+
+    def verify_(self) -> None:
+        type = _ranked(self.result.type)
+        dynamic = type.get_shape().count(DYNAMIC_INDEX)
+        if len(self.dynamic_extents) != dynamic:
+            raise VerifyException(f"must have as many index operands as dynamic extents in the result type: {dynamic}")
+        if [argument.type for argument in self.body.block.args] != [IndexType()] * type.get_num_dims():
+            raise VerifyException("must have one body argument per input dimension, all of type index")
+        last = self.body.block.last_op
+        if last is None or [value.type for value in last.operands] != [type.get_element_type()]:
+            raise VerifyException("body must be terminated with a `yield` operation of one element")
+
+
 def _repaired() -> Dialect:
     redefine(tensor.CollapseShapeOp, verify=_verify_collapse)
     redefine(tensor.ExpandShapeOp, verify=_verify_expand)
@@ -172,7 +239,7 @@ def _repaired() -> Dialect:
     redefine(tensor.ExtractOp, verify=_verify_extract)
     redefine(tensor.InsertOp, verify=_verify_insert)
     redefine(tensor.EmptyOp, verify=_verify_empty)
-    return Tensor
+    return extended(Tensor, [GenerateOp])
 
 
 TENSOR = _repaired()

@@ -28,6 +28,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Operation
 from xdsl.ir.affine import AffineMap, AffineSet
+from xdsl.irdl import IRDLOperation, OptPropertyDef
 from xdsl.parser import AttrParser
 from xdsl.parser import Parser as XdslParser
 from xdsl.utils.exceptions import ParseError as XdslParseError
@@ -136,6 +137,27 @@ class KtirParser(XdslParser, ToleratesSpellings):
 
     # ------------------------------------------------------------------------------------------ operations, locations
 
+    def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
+        """The module that the whole text is, or a module around its operations; no text at all is an empty module."""
+        operations: list[Operation] = []
+        while self._current_token.kind is not MLIRTokenKind.EOF:
+            if self._current_token.kind in (MLIRTokenKind.HASH_IDENT, MLIRTokenKind.EXCLAMATION_IDENT):
+                self._parse_alias_def()
+            elif self._current_token.kind is MLIRTokenKind.FILE_METADATA_BEGIN:
+                self._parse_file_metadata_dictionary()
+            elif (operation := self.parse_optional_operation()) is not None:
+                operations.append(operation)
+            else:
+                self.raise_error("expected an operation or an alias definition")
+        if self.forward_ssa_references:
+            names = ", ".join(f"%{name}" for name in self.forward_ssa_references)
+            self.raise_error(f"values used but not defined: {names}")
+        if len(operations) == 1 and isinstance(operations[0], ModuleOp):
+            return operations[0]
+        module = ModuleOp(operations)
+        module.location = self._place(0)
+        return module
+
     def parse_operation(self) -> Operation:
         results_span = self._current_token.span
         bound_results = self._parse_op_result_list()
@@ -172,6 +194,15 @@ class KtirParser(XdslParser, ToleratesSpellings):
             self._parser_state.dialect_stack.pop()
         if (location := self.parse_optional_location()) is not None:
             op.location = location
+        return op
+
+    def _parse_generic_operation(self, op_type: type[Operation]) -> Operation:
+        op = super()._parse_generic_operation(op_type)
+        if isinstance(op, IRDLOperation):
+            for name, definition in op.get_irdl_definition().properties.items():
+                required = not isinstance(definition, OptPropertyDef) and definition.default_value is not None
+                if required and name not in op.properties:
+                    op.properties[name] = definition.default_value
         return op
 
     def _place(self, position: Position) -> LocationAttr:
