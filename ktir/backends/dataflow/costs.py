@@ -1,8 +1,8 @@
 """What each instruction costs on a machine, in ticks and bytes: the numbers the timed simulation and the bounds share.
 
-Sources: unit rates, ports and fills come from the machine description; a descriptor is charged the words it touches; the
-matrix unit does passes of a few rows, ``ceil(rows / rows_per_pass)`` of them; the vector unit issues every operation of
-the region once per vector of the widest element that enters or leaves.
+Sources: unit rates, ports and fills come from the machine description; a descriptor is charged the words it touches;
+the matrix unit does passes of a few rows, ``ceil(rows / rows_per_pass)`` of them; the vector unit issues every
+operation of the region once per vector of the widest element that enters or leaves.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def _round(name: str) -> Callable[[Array], Array]:
     return lambda values: values.astype(raw).astype(np.float32)
 
 
-# --------------------------------------------------------------------------------------------------- scalar operations
+# ---------------------------------------------------------------------------------------------------- scalar operations
 
 _STEPS_PER_UNIT = 512
 _ERF_END = 6

@@ -5,9 +5,9 @@ there, room in its outputs is set aside and its shared resources are granted; it
 Credits of inputs return when a chunk starts. Back-pressure needs nothing else.
 
 Shared resources. *Device memory*: servers, each for a share of the cores, serve bursts of their requesters in turn; a
-burst takes its bytes at the server's share of the sustained rate or the least time per request, whichever is longer, and
-a switch of direction costs the turnaround. *Scratchpad ports*: one read and one write port per core, first come first
-served. *Ring*: the shorter way round, cut through; each directed link carries one chunk at a time.
+burst takes its bytes at the server's share of the sustained rate or the least time per request, whichever is longer,
+and a switch of direction costs the turnaround. *Scratchpad ports*: one read and one write port per core, first come
+first served. *Ring*: the shorter way round, cut through; each directed link carries one chunk at a time.
 
 All times are integer ticks, and service times are rounded up, so that no rate exceeds the machine's.
 """
@@ -157,7 +157,7 @@ class _Simulation:
         self.link_ticks = clock.ticks_per_cycle * self.tokens.vector_bytes // net.width if net else 0
         self.two_ways = bool(net and net.directions > 1)
 
-    # ---------------------------------------------------------------------------------------------------------- main loop
+    # -------------------------------------------------------------------------------------------------------- main loop
 
     def run(self) -> Timing:
         """Simulates to the end."""
@@ -245,7 +245,7 @@ class _Simulation:
         self.launches.append((self.launch, now))
         self.launch = _Launch(number, now)
 
-    # ------------------------------------------------------------------------------------------------------------- chunks
+    # ----------------------------------------------------------------------------------------------------------- chunks
 
     def _start(self, actor: Actor, instruction: Instruction, phase: Phase, quanta: int, now: int) -> None:
         cost, kind = self.costs[id(instruction)], self.kinds[id(instruction)]
@@ -339,7 +339,7 @@ class _Simulation:
         step, hops = (1, forward) if forward * 2 <= cores or not self.two_ways else (-1, cores - forward)
         return [((source + step * hop) % cores, step) for hop in range(hops)]
 
-    # ------------------------------------------------------------------------------------------------------ device memory
+    # ---------------------------------------------------------------------------------------------------- device memory
 
     def _request(self, actor: Actor, phase: Phase, quanta: int, cost: Cost, ticks: int, hot: int, now: int) -> None:
         done, total = actor.done, phase.quanta
@@ -399,7 +399,7 @@ class _Simulation:
         if server.pending:
             self._serve(server, now)
 
-    # ------------------------------------------------------------------------------------------------------------- results
+    # ---------------------------------------------------------------------------------------------------------- results
 
     def _timing(self, now: int) -> Timing:
         self.launches.append((self.launch, now))

@@ -22,6 +22,9 @@ from ktir.dialect import dfp
 from ktir.errors import DataflowDeadlock, DataflowError, QueueMisuse
 
 Wait = Literal["starved", "blocked"]
+_DEADLOCK_REMEDY: Final = (
+    "deepen the queue or add a slot to the buffer that is full, or move the operation that would empty it forward"
+)
 T = TypeVar("T", Queue, Buffer)
 
 
@@ -172,7 +175,7 @@ class TokenMachine:
         }
         self._connect()
 
-    # ------------------------------------------------------------------------------------------------------- connections
+    # ------------------------------------------------------------------------------------------------------ connections
 
     def _connect(self) -> None:
         """Gives every actor its queues and rings, and every queue and ring its actors."""
@@ -224,7 +227,7 @@ class TokenMachine:
             channel.consumer = actor
         return channel
 
-    # -------------------------------------------------------------------------------------------------------------- steps
+    # ------------------------------------------------------------------------------------------------------------ steps
 
     def next_phase(self, actor: Actor) -> Phase | None:
         """The phase ``actor`` is in, after passing all operations that take no time; None if it waits or has ended."""
@@ -347,7 +350,7 @@ class TokenMachine:
                 actor.phase = None
                 actor.cursor.advance()
 
-    # ------------------------------------------------------------------------------------------------------------- tokens
+    # ----------------------------------------------------------------------------------------------------------- tokens
 
     def _reserve(self, actor: Actor, instruction: Instruction) -> bool:
         ring = self.ring(actor, cast("Buffer", instruction.ring))
@@ -415,7 +418,7 @@ class TokenMachine:
         self.waiting_at_barrier = []
         return True
 
-    # --------------------------------------------------------------------------------------------------------- diagnosis
+    # -------------------------------------------------------------------------------------------------------- diagnosis
 
     def unfinished(self) -> list[Actor]:
         """Actors that have not reached their end."""
@@ -437,9 +440,7 @@ class TokenMachine:
         return DataflowDeadlock(
             f"{len(waiting)} units can never go on; {kind}:\n  " + "\n  ".join(lines),
             location=first.location if first else None,
-            remedy="deepen the queue or add a slot to the buffer that is full, or move the operation that would empty it"
-            if closed
-            else None,
+            remedy=_DEADLOCK_REMEDY if closed else None,
             related=related,
         )
 

@@ -390,7 +390,7 @@ class _UnitCompiler:
             raise VerifyError("an index comes from the unit's own program", location=place)
         return self.values[value]
 
-    # ------------------------------------------------------------------------------------------------------- operands
+    # --------------------------------------------------------------------------------------------------------- operands
 
     def width(self, element: Attribute, op: Operation) -> int:
         """Bytes of an element as stored."""

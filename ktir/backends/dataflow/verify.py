@@ -1,0 +1,64 @@
+"""Verifies a dataflow program before it runs: the rules, each in a file of its own, run in order.
+
+V1 capability (:mod:`verify_capability`), V2 queues and rings have the right ends (:mod:`verify_ends`), V3 what is
+pushed is popped (:mod:`verify_balance`), V7 capacity and overlap and V8 bounds and alignment (:mod:`verify_memory`),
+V4 no deadlock at the declared capacities (:mod:`token_machine`). V4 runs last and only on programs that pass the
+others, for a program that pushes too little stops as surely as one that cannot go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.ir import Operation
+
+from ktir.backends.dataflow.token_machine import run_to_verdict
+from ktir.backends.dataflow.unit_program import Program, compile_program
+from ktir.backends.dataflow.verify_balance import balance_faults
+from ktir.backends.dataflow.verify_capability import capability_faults
+from ktir.backends.dataflow.verify_ends import end_faults
+from ktir.backends.dataflow.verify_memory import memory_faults
+from ktir.errors import Diagnostic, KtirError
+from ktir.machine import Machine
+
+
+def verify(program_module: Operation, machine: Machine) -> list[Diagnostic]:
+    """Every fault found in the only ``dfp.program`` of ``program_module``; empty if it may run."""
+    return [
+        Diagnostic(fault.code, "error", fault.message, fault.location, fault.remedy)
+        for fault in faults(program_module, machine)
+    ]
+
+
+def check(program_module: Operation, machine: Machine) -> Program:
+    """Raises the first fault; returns the compiled program otherwise."""
+    program = compile_program(program_module, machine)
+    for fault in program_faults(program):
+        raise fault
+    return program
+
+
+def faults(program_module: Operation, machine: Machine) -> Iterator[KtirError]:
+    """The faults of a program as errors."""
+    try:
+        program = compile_program(program_module, machine)
+    except KtirError as error:
+        yield error
+        return
+    yield from program_faults(program)
+
+
+def program_faults(program: Program) -> Iterator[KtirError]:
+    """The faults of a compiled program."""
+    sound = True
+    for rule in (capability_faults, end_faults, balance_faults, memory_faults):
+        for fault in rule(program):
+            sound = False
+            yield fault
+    if sound:
+        try:
+            deadlock = run_to_verdict(program)
+        except KtirError as error:
+            deadlock = error
+        if deadlock is not None:
+            yield deadlock

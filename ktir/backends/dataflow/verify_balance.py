@@ -1,0 +1,156 @@
+"""V3: over the whole program what is pushed is popped, what is committed is taken and given back, what is sent arrives.
+
+Counted symbolically: an instruction contributes its amount times the product of the counts of the loops around it, for
+each core and corelet apart. Only a core number that changes with a loop index makes the loop be walked.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import product
+
+from ktir.backends.dataflow.unit_program import Instruction, Program, UnitCode
+from ktir.errors import KtirError, QueueImbalance
+from ktir.location import Location
+
+
+def balance_faults(program: Program) -> Iterator[KtirError]:
+    """Faults of rule V3."""
+    yield from _queue_faults(program)
+    yield from _ring_faults(program)
+    yield from _channel_faults(program)
+
+
+@dataclass(slots=True)
+class _Side:
+    """Vectors and elements that one side of a queue moves; ``last`` is the last operation that moves some."""
+
+    vectors: int = 0
+    elements: int = 0
+    last: Location | None = None
+
+    def add(self, times: int, vectors: int, elements: int, location: Location | None) -> None:
+        if times:
+            self.vectors += times * vectors
+            self.elements += times * elements
+            self.last = location
+
+
+@dataclass(slots=True)
+class _Sides:
+    pushed: _Side = field(default_factory=_Side)
+    popped: _Side = field(default_factory=_Side)
+
+
+def _queue_faults(program: Program) -> Iterator[KtirError]:
+    sides: defaultdict[tuple[int, int, int], _Sides] = defaultdict(_Sides)
+    for code in program.units:
+        for instruction in code.instructions:
+            for core in code.cores if instruction.pops or instruction.pushes else ():
+                times = instruction.executions(core)
+                for flow in instruction.pushes:
+                    side = sides[flow.queue.number, core, code.corelet].pushed
+                    side.add(times, flow.vectors, flow.elements, instruction.location)
+                for flow in instruction.pops:
+                    side = sides[flow.queue.number, core, code.corelet].popped
+                    side.add(times, flow.vectors, flow.elements, instruction.location)
+    reported: set[int] = set()
+    for (number, core, corelet), both in sorted(sides.items()):
+        pushed, popped = both.pushed, both.popped
+        if (pushed.vectors, pushed.elements) == (popped.vectors, popped.elements) or number in reported:
+            continue
+        reported.add(number)
+        queue = program.queues[number]
+        related = tuple(
+            (place, note)
+            for place, note in ((pushed.last, "last push"), (popped.last, "last pop"))
+            if place is not None
+        )
+        yield QueueImbalance(
+            f"queue {queue.name} of core {core} corelet {corelet}: {queue.source} pushes {pushed.vectors} vectors "
+            f"({pushed.elements} elements), {queue.target} pops {popped.vectors} ({popped.elements} elements)",
+            location=popped.last or pushed.last or queue.location,
+            related=related,
+        )
+
+
+def _ring_faults(program: Program) -> Iterator[KtirError]:
+    counts: defaultdict[tuple[int, int, int], dict[str, int]] = defaultdict(
+        lambda: {"reserve": 0, "commit": 0, "acquire": 0, "release": 0}
+    )
+    last: dict[tuple[int, int], Instruction] = {}
+    for code in program.units:
+        for instruction in code.instructions:
+            if instruction.ring is not None:
+                last[instruction.ring.number, code.number] = instruction
+                for core in code.cores:
+                    counts[instruction.ring.number, core, code.number][instruction.kind] += instruction.executions(core)
+    produced = {(number, core): found["commit"] for (number, core, _), found in counts.items() if found["reserve"]}
+    reported: set[tuple[int, int]] = set()
+    for (number, core, code), found in sorted(counts.items()):
+        fault = _ring_fault(program, number, core, program.units[code], found, produced.get((number, core), 0))
+        if fault is not None and (number, code) not in reported:
+            reported.add((number, code))
+            yield QueueImbalance(fault, location=last[number, code].location)
+
+
+def _ring_fault(
+    program: Program, number: int, core: int, code: UnitCode, found: dict[str, int], committed: int
+) -> str | None:
+    name = f"buffer {program.buffers[number].name} of core {core}: {code.unit}"
+    if found["reserve"] != found["commit"]:
+        return f"{name} reserves {found['reserve']} tiles and commits {found['commit']}"
+    if found["acquire"] != found["release"]:
+        return f"{name} acquires {found['acquire']} tiles and releases {found['release']}"
+    takes = not found["reserve"] and (found["acquire"] or code.unit in program.buffers[number].consumers)
+    if takes and found["acquire"] != committed:
+        return f"{name} takes {found['acquire']} tiles, {committed} are committed"
+    return None
+
+
+def _channel_faults(program: Program) -> Iterator[KtirError]:
+    sent: defaultdict[tuple[int, int], _Side] = defaultdict(_Side)
+    received: defaultdict[tuple[int, int], _Side] = defaultdict(_Side)
+    for code in program.units:
+        for instruction in code.instructions:
+            if instruction.peer is None:
+                continue
+            amount = instruction.accesses[0].box
+            for core in code.cores:
+                for peer, times in _peers(instruction, core).items():
+                    sends = instruction.kind == "send"
+                    side = sent[core, peer] if sends else received[peer, core]
+                    vectors = -(-amount.bytes // program.machine.stick_bytes)
+                    side.add(times, vectors, amount.elements, instruction.location)
+    for key in sorted({*sent, *received}):
+        given, taken = sent[key], received[key]
+        if (given.vectors, given.elements) != (taken.vectors, taken.elements):
+            yield QueueImbalance(
+                f"core {key[0]} sends {given.elements} elements to core {key[1]}, which receives {taken.elements}",
+                location=taken.last or given.last,
+            )
+            return
+
+
+def _peers(instruction: Instruction, core: int) -> dict[int, int]:
+    """How often an instruction names each core."""
+    peer = instruction.peer
+    times = instruction.executions(core)
+    if peer is None or not times:
+        return {}
+    if not peer.depths:
+        return {peer.value(core, [0] * instruction.depth): times}
+    found: dict[int, int] = defaultdict(int)
+    counts = instruction.loop_counts(core)
+    depths = sorted(peer.depths)
+    indices = [0] * len(counts)
+    each = times
+    for depth in depths:
+        each //= counts[depth]
+    for point in product(*(range(counts[depth]) for depth in depths)):
+        for depth, index in zip(depths, point, strict=True):
+            indices[depth] = index
+        found[peer.value(core, indices)] += each
+    return dict(found)
