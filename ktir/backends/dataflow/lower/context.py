@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from xdsl.dialects import arith, scf, tensor
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, TensorType
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IndexType, IntegerAttr, TensorType, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ktir.backends.dataflow.lower import moves
-from ktir.backends.dataflow.lower.plan import Mask, Planner, View
+from ktir.backends.dataflow.lower.plan import Mask, Planner, ScalarBody, View
 from ktir.backends.dataflow.lower.tensors import Pending, Splat, Tensor, Undefined
 from ktir.backends.dataflow.lower.values import CoreValue, PerCore
 from ktir.dialect import ktdp
@@ -99,7 +99,19 @@ class Lowering:
             return found
         if isinstance(found, CoreValue) and (number := found.uniform) is not None:
             return Splat(integer_attribute(number, value.type), (), value.type)
-        refuse(reader, f"the operand {_name(value)} differs from core to core or from iteration to iteration")
+        if isinstance(found, CoreValue):
+            single = self.numbers(found, 1, reader).shaped((), ())
+            return Pending((), value.type, (single,), widened(value.type))
+        refuse(reader, f"the operand {_name(value)} is not known")
+
+    def numbers(self, first: CoreValue, extent: int, reader: Operation) -> View:
+        """A tile with ``extent`` numbers from ``first`` on, as i64."""
+        source = self.constants.number(first, extent)
+        if source is None:
+            refuse(reader, "an index that it computes with is negative or too large")
+        target, view = self.planner.value_tile((extent,), source.element, "hbm_ld", slots=self.prefetch_slots)
+        moves.copy(self.planner, self.limits, "hbm_ld", source, target)
+        return view
 
     def view(self, value: SSAValue, reader: Operation) -> View:
         """A tensor in storage; gives it a tile of its own where it has none."""
@@ -168,6 +180,18 @@ def is_pointwise_reader(op: Operation, operand: SSAValue) -> bool:
     if isinstance(op, arith.ConstantOp | scf.YieldOp):
         return isinstance(op, scf.YieldOp)
     return op.name.split(".")[0] in ("arith", "math", "linalg")
+
+
+def widened(type: Attribute) -> ScalarBody:
+    """From a number of the table, i64, to ``type``."""
+
+    def body(args: Sequence[SSAValue]) -> tuple[list[Operation], SSAValue]:
+        if type == i64:
+            return [], args[0]
+        cast: Operation = arith.IndexCastOp(args[0], type) if isinstance(type, IndexType) else arith.TruncIOp(args[0], type)  # type: ignore
+        return [cast], cast.results[0]
+
+    return body
 
 
 def integer_attribute(number: int, type: Attribute) -> Attribute:

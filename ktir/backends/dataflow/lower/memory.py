@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 import numpy as np
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IndexType, IntegerType, MemRefType
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IndexType, IntegerType, MemRefType, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
@@ -133,6 +133,10 @@ class Places:
         return storage
 
 
+MOST_NUMBERS = 1 << 20
+"""Size of the table of numbers, at most."""
+
+
 @dataclass(eq=False)
 class Constants:
     """Constant tensors that are no splats: their bytes go to device memory, behind all allocations."""
@@ -141,6 +145,22 @@ class Constants:
     alignment: int
     contents: list[tuple[Storage, bytes]] = field(default_factory=list[tuple[Storage, bytes]])
     known: dict[Attribute, Storage] = field(default_factory=dict[Attribute, Storage])
+    numbers: Storage = field(default_factory=lambda: Storage("numbers", "ddr", 0, 0))
+
+    def number(self, value: CoreValue, extent: int) -> View | None:
+        """The numbers from ``value`` on, ``extent`` of them, as i64 in device memory: a table of all numbers, read from
+        the right place. None for numbers that are negative or too large."""
+        if value.minimum().min() < 0 or (last := int(value.maximum().max()) + extent) > MOST_NUMBERS:
+            return None
+        self.numbers.size = max(self.numbers.size, last * 8)
+        return View(self.numbers, value * 8, (extent,), (8,), i64)
+
+    def finish(self) -> None:
+        """Places the table of numbers behind everything else."""
+        if self.numbers.size:
+            self.numbers.offset = self.start
+            self.contents.append((self.numbers, np.arange(self.numbers.size // 8, dtype=np.int64).tobytes()))
+            self.start += -(-self.numbers.size // self.alignment) * self.alignment
 
     def view(self, attribute: DenseIntOrFPElementsAttr, shape: Sequence[int], element: Attribute, cores: int) -> View:
         """The constant in device memory."""

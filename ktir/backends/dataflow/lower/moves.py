@@ -33,7 +33,9 @@ from ktir.machine.description import Machine
 
 SFU_OUT = "q_sfu_out"
 MAX_INPUTS = 4
-"""Streams into one pointwise step; longer chains are cut."""
+"""Streams beyond which no further work is fused into a pointwise step."""
+MAX_STREAMS = 12
+"""Queues into the vector unit."""
 
 
 def sfu_queue(number: int) -> str:

@@ -9,17 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects import arith, linalg
-from xdsl.dialects.builtin import IndexType, i64
+from xdsl.dialects.builtin import IndexType
 from xdsl.dialects.linalg.ops import IndexOp, LinalgStructuredOperation, YieldOp
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
-from ktir.backends.dataflow.lower.context import Lowering, refuse, shape_and_element
+from ktir.backends.dataflow.lower.context import Lowering, refuse, shape_and_element, widened
 from ktir.backends.dataflow.lower.moves import MAX_INPUTS, constant_body
 from ktir.backends.dataflow.lower.plan import ScalarBody, View
 from ktir.backends.dataflow.lower.tensors import Pending, Splat, Tensor, Undefined
-from ktir.backends.dataflow.lower.values import CoreValue
+from ktir.backends.dataflow.lower.values import constant
 from ktir.dialect import dfp
 
 __all__ = ["Streams", "iteration_space", "lower_elementwise", "lower_parallel", "operand_view"]
@@ -37,7 +36,6 @@ class Streams:
     shape: tuple[int, ...]
     inputs: list[View] = field(default_factory=list[View])
     slots: list[Slot] = field(default_factory=list["Slot"])
-    reads_index: bool = False
 
     def add(self, tensor: Tensor, view_of: ViewOf) -> None:
         """The next scalar of the body comes from ``tensor``, seen through ``view_of`` as a tensor of ``shape``."""
@@ -46,20 +44,27 @@ class Streams:
             self.slots.append(Slot((), constant_body(value, tensor.element)))
             return
         if isinstance(tensor, Pending) and self._can_fuse(tensor, view_of):
-            positions = tuple(self._stream(view) for view in tensor.inputs)
+            views = tensor.inputs if tensor.shape else [self._everywhere(view) for view in tensor.inputs]
+            positions = tuple(self._stream(view) for view in views)
             self.slots.append(Slot(positions, tensor.body))
-            self.reads_index |= tensor.reads_index
             return
         view = tensor if isinstance(tensor, View) else self.lowering.stored(tensor)
         self.slots.append(Slot((self._stream(view_of(view)),), lambda args: ([], args[0])))
 
     def _can_fuse(self, pending: Pending, view_of: ViewOf) -> bool:
-        return (
-            pending.shape == self.shape
-            and view_of.is_identity
-            and len(self.inputs) + len(pending.inputs) < MAX_INPUTS
-            and not pending.reads_index
-        )
+        fits = len(self.inputs) + len(pending.inputs) < MAX_INPUTS and not pending.reads_index
+        return fits and ((pending.shape == self.shape and view_of.is_identity) or not pending.shape)
+
+    def _everywhere(self, scalar: View) -> View:
+        return scalar.shaped(self.shape, (0,) * len(self.shape))
+
+    def add_position(self, dim: int) -> None:
+        """The next scalar of the body is the position along ``dim``, from a tile of numbers."""
+        first = constant(0, self.lowering.cores)
+        numbers = self.lowering.numbers(first, self.shape[dim], self.op)
+        strides = [numbers.strides[0] if position == dim else 0 for position in range(len(self.shape))]
+        position = self._stream(numbers.shaped(self.shape, strides))
+        self.slots.append(Slot((position,), widened(INDEX)))
 
     def _stream(self, view: View) -> int:
         for number, known in enumerate(self.inputs):
@@ -82,7 +87,7 @@ class Streams:
             made, result = body(scalars)
             return [*operations, *made], result
 
-        return Pending(self.shape, element, tuple(self.inputs), build, reads_index or self.reads_index)
+        return Pending(self.shape, element, tuple(self.inputs), build, reads_index)
 
 
 @dataclass(frozen=True)
@@ -143,62 +148,53 @@ def iteration_space(op: LinalgStructuredOperation) -> tuple[tuple[int, ...], lis
 def lower_parallel(lowering: Lowering, op: LinalgStructuredOperation) -> None:
     """A structured operation without reductions. The space is walked in the order of the first output."""
     extents, maps = iteration_space(op)
-    inputs, outputs = list(op.inputs), list(op.outputs)
-    out_map = maps[len(inputs)]
+    out_map = maps[len(op.inputs)]
     order = tuple(r.position for r in out_map.results if isinstance(r, AffineDimExpr))
-    if sorted(order) != list(range(len(extents))) or any(map != out_map for map in maps[len(inputs) :]):
+    if sorted(order) != list(range(len(extents))) or any(map != out_map for map in maps[len(op.inputs) :]):
         refuse(op, "its output does not walk each loop once")
-    block = op.body.block
     for number, result in enumerate(op.results):
-        streams = Streams(lowering, op, tuple(extents[dim] for dim in order))
-        arguments = [
-            (argument, operand, map)
-            for argument, operand, map in zip(block.args, [*inputs, *outputs], maps, strict=True)
-            if argument.uses
-        ]
-        for _, operand, map in arguments:
-            streams.add(lowering.tensor(operand, op), ViewOf(lowering, op, map, extents, order))
-        body = _body_of(lowering, op, block, [argument for argument, _, _ in arguments], number, order, streams)
         _, element = shape_and_element(result.type, op)
-        lowering.define(result, streams.pending(element, body, _reads_index(block)))
+        streams = Streams(lowering, op, tuple(extents[dim] for dim in order))
+        lowering.define(result, _body_over(streams, op, maps, extents, order, number, element))
 
 
-def _reads_index(block: Block) -> bool:
-    return any(isinstance(inner, IndexOp) for inner in block.ops)
-
-
-def _body_of(
-    lowering: Lowering,
-    op: LinalgStructuredOperation,
-    block: Block,
-    arguments: Sequence[BlockArgument],
-    yielded: int,
-    order: Sequence[int],
+def _body_over(
     streams: Streams,
-) -> ScalarBody:
-    """The body as a function of its used arguments and of the outer scalars, which are added to ``streams``."""
-    outer = [
-        operand
-        for inner in block.ops
-        for operand in inner.operands
-        if operand.owner is not block and operand.owner not in set(block.ops)
-    ]
-    outer = list(dict.fromkeys(outer))
-    nowhere = AffineMap(len(streams.shape), 0, ())
-    for value in outer:
-        through = ViewOf(lowering, op, nowhere, streams.shape, tuple(range(len(streams.shape))))
-        streams.add(lowering.tensor(value, op), through)
-    keys = [*arguments, *outer]
-    position_of = {dim: position for position, dim in enumerate(order)}
+    op: LinalgStructuredOperation,
+    maps: Sequence[AffineMap],
+    extents: tuple[int, ...],
+    order: tuple[int, ...],
+    yielded: int,
+    element: Attribute,
+) -> Pending:
+    """The body of ``op`` as pending work. Its arguments, the scalars it captures and, where it reads several streams,
+    positions become scalars of the streams; a body with few streams asks for positions itself."""
+    lowering, block = streams.lowering, op.body.block
+    keys: list[SSAValue] = []
+    for argument, operand, map in zip(block.args, [*op.inputs, *op.outputs], maps, strict=True):
+        if argument.uses:
+            streams.add(lowering.tensor(operand, op), ViewOf(lowering, op, map, extents, order))
+            keys.append(argument)
+    nowhere = ViewOf(lowering, op, AffineMap(len(extents), 0, ()), extents, order)
+    for value in captured_by(block):
+        streams.add(lowering.tensor(value, op), nowhere)
+        keys.append(value)
+    asked = [inner for inner in block.ops if isinstance(inner, IndexOp)]
+    if len(streams.inputs) > 1:
+        for inner in asked:
+            streams.add_position(order.index(inner.dim.value.data))
+            keys.append(inner.results[0])
 
     def build(args: Sequence[SSAValue]) -> tuple[list[Operation], SSAValue]:
         mapper: dict[SSAValue, SSAValue] = dict(zip(keys, args, strict=True))
         operations: list[Operation] = []
         for inner in block.ops:
-            if isinstance(inner, YieldOp | linalg.ops.YieldOp):
+            if isinstance(inner, YieldOp):
                 return operations, mapper.get(inner.operands[yielded], inner.operands[yielded])
+            if all(result in mapper for result in inner.results):
+                continue
             made = (
-                dfp.IndexOp(position_of[inner.dim.value.data])
+                dfp.IndexOp(order.index(inner.dim.value.data))
                 if isinstance(inner, IndexOp)
                 else inner.clone(value_mapper=mapper)
             )
@@ -206,7 +202,14 @@ def _body_of(
             operations.append(made)
         refuse(op, "its body yields nothing")
 
-    return build
+    return streams.pending(element, build, bool(asked) and len(streams.inputs) <= 1)
+
+
+def captured_by(block: Block) -> list[SSAValue]:
+    """Values from outside that the body uses, in order of first use."""
+    inside = set(block.ops)
+    operands = (operand for inner in block.ops for operand in inner.operands)
+    return list(dict.fromkeys(o for o in operands if o.owner is not block and o.owner not in inside))
 
 
 def lower_elementwise(lowering: Lowering, op: Operation) -> None:
@@ -227,22 +230,6 @@ def lower_elementwise(lowering: Lowering, op: Operation) -> None:
         return [made], made.results[0]
 
     lowering.define(op.results[0], streams.pending(element, build, False))
-
-
-def positions(lowering: Lowering, extent: int) -> View:
-    """A fresh tile with the numbers from zero to ``extent``."""
-
-    def body(_: Sequence[SSAValue]) -> tuple[list[Operation], SSAValue]:
-        at = dfp.IndexOp(0)
-        number = arith.IndexCastOp(at.result, i64)
-        return [at, number], number.result
-
-    return lowering.dense(Pending((extent,), i64, (), body, True))
-
-
-def uniform(value: CoreValue) -> int | None:
-    """The number that a core value is everywhere, or None."""
-    return value.uniform
 
 
 INDEX = IndexType()

@@ -49,7 +49,7 @@ QUEUE_ENDS = {
         "q_pe": ("lx_ld", "pe"),
         "q_pe_out": ("pe", "lx_st"),
         "q_sfu_out": ("sfu", "lx_st"),
-        **{moves.sfu_queue(number): ("lx_ld", "sfu") for number in range(moves.MAX_INPUTS + 1)},
+        **{moves.sfu_queue(number): ("lx_ld", "sfu") for number in range(moves.MAX_STREAMS)},
     }.items()
 }
 
@@ -73,7 +73,7 @@ class LoweredProgram:
 
 
 def lower_to_dfp(
-    module: ModuleOp, machine: Machine, function: str | None, launch: LaunchArguments
+    module: ModuleOp, machine: Machine, function: str | None = None, launch: LaunchArguments | None = None
 ) -> LoweredProgram:
     """Lowers ``function`` (``@main``, or one kernel with its arguments) for ``machine``.
 
@@ -81,7 +81,7 @@ def lower_to_dfp(
     tiles do not fit the scratchpad, :class:`OutOfBounds` where it reaches outside a view, and
     :class:`ArgumentError`, :class:`FunctionNotFound`, :class:`GridExceedsMachine` where the launch is not possible.
     """
-    traced = trace(module, machine, function, launch)
+    traced = trace(module, machine, function, launch or {})
     cores = max((prod(grid_of(each.kernel)) for each in traced.launches), default=1)
     step = max(128, machine.alignment)
     places = Places(traced.allocations)
@@ -89,6 +89,7 @@ def lower_to_dfp(
     plans = [
         plan_launch(machine, places, constants, cores, number, each) for number, each in enumerate(traced.launches)
     ]
+    constants.finish()
     return Assembly(machine, places, constants, cores, plans, traced).program()
 
 

@@ -1,0 +1,381 @@
+"""Hand-written kernels on the functional simulator against values computed with numpy in float64."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ktir.conformance.case import parse_case
+from tests.backends.dataflow.lower.kernels import check, fetch, kernel, lowered, normal, outputs, put, view
+
+CASES = sorted((Path(__file__).parents[4] / "spec" / "cases").glob("*.ktir"))
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_conformance_cases_give_what_they_expect(path: Path) -> None:
+    case = parse_case(path.read_text(), str(path))
+    program = lowered(path.read_text(), case.function, case.inputs)
+    case.check(outputs(program, case.inputs, seed=3))
+
+
+def test_ragged_rows_are_each_done_once() -> None:
+    """67 rows over 8 cores: each core takes 8 rows in a loop, and core 0 the last three."""
+    shape = [67, 100]
+    text = kernel(
+        "%x_ptr: index, %y_ptr: index",
+        [8],
+        "%core = ktdp.get_compute_tile_id : index",
+        view("x", "%x_ptr", shape, "f16"),
+        view("y", "%y_ptr", shape, "f16"),
+        "%first = arith.muli %core, %c8 : index",
+        "scf.for %i = %c0 to %c4 step %c1 {",
+        "%two = arith.muli %i, %c2 : index",
+        "%r = arith.addi %first, %two : index",
+        fetch("v", "%x", shape, "%r, %c0", [2, 100], "f16"),
+        "%w = math.tanh %v : tensor<2x100xf16>",
+        put("w", "%y", shape, "%r, %c0", [2, 100], "f16"),
+        "}",
+        "%is_first = arith.cmpi eq, %core, %c0 : index",
+        "scf.if %is_first {",
+        fetch("t", "%x", shape, "%c64, %c0", [3, 100], "f16"),
+        "%u = math.tanh %t : tensor<3x100xf16>",
+        put("u", "%y", shape, "%c64, %c0", [3, 100], "f16"),
+        "}",
+    )
+    x = normal(shape)
+    check(text, {"x_ptr": x, "y_ptr": np.zeros_like(x)}, {"y_ptr": np.tanh(x.astype(np.float64))})
+
+
+def test_trip_counts_may_differ_from_core_to_core() -> None:
+    """Rows are dealt out like cards: core c takes rows c, c + 3, .. of 10."""
+    shape = [10, 64]
+    text = kernel(
+        "%x_ptr: index, %y_ptr: index, %rows: index",
+        [3],
+        "%core = ktdp.get_compute_tile_id : index",
+        view("x", "%x_ptr", shape, "f32"),
+        view("y", "%y_ptr", shape, "f32"),
+        "scf.for %r = %core to %rows step %c3 {",
+        fetch("v", "%x", shape, "%r, %c0", [1, 64], "f32"),
+        "%w = arith.addf %v, %v : tensor<1x64xf32>",
+        put("w", "%y", shape, "%r, %c0", [1, 64], "f32"),
+        "}",
+    )
+    x = normal(shape, "f32")
+    check(text, {"x_ptr": x, "y_ptr": np.zeros_like(x), "rows": 10}, {"y_ptr": 2.0 * x})
+
+
+def test_a_loop_that_no_core_runs_leaves_its_initial_value() -> None:
+    text = kernel(
+        "%x_ptr: index, %y_ptr: index",
+        [2],
+        "%core = ktdp.get_compute_tile_id : index",
+        view("x", "%x_ptr", [2, 64], "f32"),
+        view("y", "%y_ptr", [2, 64], "f32"),
+        fetch("v", "%x", [2, 64], "%core, %c0", [1, 64], "f32"),
+        "%s = scf.for %i = %c0 to %core step %c1 iter_args(%a = %v) -> (tensor<1x64xf32>) {",
+        "%b = arith.mulf %a, %v : tensor<1x64xf32>",
+        "scf.yield %b : tensor<1x64xf32>",
+        "}",
+        put("s", "%y", [2, 64], "%core, %c0", [1, 64], "f32"),
+    )
+    x = normal([2, 64], "f32")
+    check(text, {"x_ptr": x, "y_ptr": np.zeros_like(x)}, {"y_ptr": np.stack([x[0], x[1] ** 2])})
+
+
+def test_embedding_rows_are_gathered() -> None:
+    text = kernel(
+        "%table_ptr: index, %ids_ptr: index, %y_ptr: index",
+        [4],
+        "%core = ktdp.get_compute_tile_id : index",
+        "%first = arith.muli %core, %c8 : index",
+        view("table", "%table_ptr", [100, 96], "f16"),
+        view("ids", "%ids_ptr", [32], "i64"),
+        view("y", "%y_ptr", [32, 96], "f16"),
+        "%rows = ktdp.construct_indirect_access_tile intermediate_variables(%m, %k) %table[ind(%ids[%first + %m]), (%k)]"
+        " {variables_space_set = affine_set<(d0, d1) : (d0 >= 0, 7 - d0 >= 0, d1 >= 0, 95 - d1 >= 0)>,"
+        " variables_space_order = affine_map<(d0, d1) -> (d0, d1)>}"
+        " : memref<100x96xf16>, memref<32xi64> -> !ktdp.access_tile<8x96xindex>",
+        "%v = ktdp.load %rows : <8x96xindex> -> tensor<8x96xf16>",
+        "%w = arith.addf %v, %v : tensor<8x96xf16>",
+        put("w", "%y", [32, 96], "%first, %c0", [8, 96], "f16"),
+    )
+    table = normal([100, 96])
+    ids = np.random.default_rng(1).integers(0, 100, 32)
+    check(
+        text,
+        {"table_ptr": table, "ids_ptr": ids, "y_ptr": np.zeros((32, 96), np.float16)},
+        {"y_ptr": 2 * table[ids].astype(np.float64)},
+    )
+
+
+def test_attention_carries_three_values() -> None:
+    """Scores of a block of keys at a time; maximum, sum and output are rescaled as the maximum grows."""
+    rows, keys, width, block = 16, 96, 32, 32
+    text = kernel(
+        "%q_ptr: index, %k_ptr: index, %v_ptr: index, %o_ptr: index",
+        [2],
+        "%core = ktdp.get_compute_tile_id : index",
+        "%first = arith.muli %core, %c8 : index",
+        "%blocks = arith.constant 3 : index",
+        "%zero = arith.constant 0.0 : f32",
+        "%lowest = arith.constant 0xFF800000 : f32",
+        view("q", "%q_ptr", [rows, width], "f16"),
+        view("k", "%k_ptr", [keys, width], "f16"),
+        view("v", "%v_ptr", [keys, width], "f16"),
+        view("o", "%o_ptr", [rows, width], "f16"),
+        fetch("qv", "%q", [rows, width], "%first, %c0", [8, width], "f16"),
+        "%e1 = tensor.empty() : tensor<8xf32>",
+        "%m0 = linalg.fill ins(%lowest : f32) outs(%e1 : tensor<8xf32>) -> tensor<8xf32>",
+        "%l0 = linalg.fill ins(%zero : f32) outs(%e1 : tensor<8xf32>) -> tensor<8xf32>",
+        "%e2 = tensor.empty() : tensor<8x32xf32>",
+        "%a0 = linalg.fill ins(%zero : f32) outs(%e2 : tensor<8x32xf32>) -> tensor<8x32xf32>",
+        "%mm, %ll, %aa = scf.for %b = %c0 to %blocks step %c1 iter_args(%m = %m0, %l = %l0, %a = %a0)"
+        " -> (tensor<8xf32>, tensor<8xf32>, tensor<8x32xf32>) {",
+        "%at = arith.muli %b, %c32 : index",
+        fetch("kv", "%k", [keys, width], "%at, %c0", [block, width], "f16"),
+        fetch("vv", "%v", [keys, width], "%at, %c0", [block, width], "f16"),
+        "%s = linalg.generic {indexing_maps = [affine_map<(i, j, c) -> (i, c)>, affine_map<(i, j, c) -> (j, c)>,"
+        " affine_map<(i, j, c) -> (i, j)>], iterator_types = [\"parallel\", \"parallel\", \"reduction\"]}"
+        " ins(%qv, %kv : tensor<8x32xf16>, tensor<32x32xf16>) outs(%a0 : tensor<8x32xf32>) {",
+        "^bb0(%x: f16, %y: f16, %z: f32):",
+        "%x1 = arith.extf %x : f16 to f32",
+        "%y1 = arith.extf %y : f16 to f32",
+        "%p0 = arith.mulf %x1, %y1 : f32",
+        "%z1 = arith.addf %z, %p0 : f32",
+        "linalg.yield %z1 : f32 } -> tensor<8x32xf32>",
+        "%mn = linalg.reduce { arith.maximumf } ins(%s : tensor<8x32xf32>) outs(%m : tensor<8xf32>) dimensions = [1]",
+        "%mb = linalg.broadcast ins(%mn : tensor<8xf32>) outs(%e2 : tensor<8x32xf32>) dimensions = [1]",
+        "%d = arith.subf %s, %mb : tensor<8x32xf32>",
+        "%p = math.exp %d : tensor<8x32xf32>",
+        "%dm = arith.subf %m, %mn : tensor<8xf32>",
+        "%c = math.exp %dm : tensor<8xf32>",
+        "%lc = arith.mulf %l, %c : tensor<8xf32>",
+        "%ln = linalg.reduce { arith.addf } ins(%p : tensor<8x32xf32>) outs(%lc : tensor<8xf32>) dimensions = [1]",
+        "%cb = linalg.broadcast ins(%c : tensor<8xf32>) outs(%e2 : tensor<8x32xf32>) dimensions = [1]",
+        "%ac = arith.mulf %a, %cb : tensor<8x32xf32>",
+        "%ph = arith.truncf %p : tensor<8x32xf32> to tensor<8x32xf16>",
+        "%an = linalg.matmul ins(%ph, %vv : tensor<8x32xf16>, tensor<32x32xf16>) outs(%ac : tensor<8x32xf32>)"
+        " -> tensor<8x32xf32>",
+        "scf.yield %mn, %ln, %an : tensor<8xf32>, tensor<8xf32>, tensor<8x32xf32>",
+        "}",
+        "%lb = linalg.broadcast ins(%ll : tensor<8xf32>) outs(%e2 : tensor<8x32xf32>) dimensions = [1]",
+        "%of = arith.divf %aa, %lb : tensor<8x32xf32>",
+        "%oh = arith.truncf %of : tensor<8x32xf32> to tensor<8x32xf16>",
+        put("oh", "%o", [rows, width], "%first, %c0", [8, width], "f16"),
+    )
+    q, k, v = (normal([n, width], seed=s) for s, n in enumerate((rows, keys, keys)))
+    scores = q.astype(np.float64) @ k.astype(np.float64).T
+    weights = np.exp(scores - scores.max(1, keepdims=True))
+    want = weights / weights.sum(1, keepdims=True) @ v.astype(np.float64)
+    check(
+        text,
+        {"q_ptr": q, "k_ptr": k, "v_ptr": v, "o_ptr": np.zeros((rows, width), np.float16)},
+        {"o_ptr": want},
+        absolute=4e-3,
+    )
+
+
+def test_positions_in_a_body_count_from_the_tile_of_the_core() -> None:
+    """A causal mask: row and column numbers, the row's from the core and the loop."""
+    shape = [32, 64]
+    text = kernel(
+        "%x_ptr: index, %y_ptr: index",
+        [2],
+        "%core = ktdp.get_compute_tile_id : index",
+        "%first = arith.muli %core, %c16 : index",
+        "%low = arith.constant -1000.0 : f32",
+        view("x", "%x_ptr", shape, "f32"),
+        view("y", "%y_ptr", shape, "f32"),
+        "scf.for %i = %c0 to %c2 step %c1 {",
+        "%eight = arith.muli %i, %c8 : index",
+        "%r = arith.addi %first, %eight : index",
+        fetch("v", "%x", shape, "%r, %c0", [8, 64], "f32"),
+        "%e = tensor.empty() : tensor<8x64xf32>",
+        "%w = linalg.generic {indexing_maps = [affine_map<(a, b) -> (a, b)>, affine_map<(a, b) -> (a, b)>],"
+        ' iterator_types = ["parallel", "parallel"]} ins(%v : tensor<8x64xf32>) outs(%e : tensor<8x64xf32>) {',
+        "^bb0(%s: f32, %o: f32):",
+        "%a = linalg.index 0 : index",
+        "%b = linalg.index 1 : index",
+        "%row = arith.addi %a, %r : index",
+        "%seen = arith.cmpi sle, %b, %row : index",
+        "%z = arith.select %seen, %s, %low : f32",
+        "linalg.yield %z : f32 } -> tensor<8x64xf32>",
+        put("w", "%y", shape, "%r, %c0", [8, 64], "f32"),
+        "}",
+    )
+    x = normal(shape, "f32")
+    seen = np.arange(64)[None, :] <= np.arange(32)[:, None]
+    check(text, {"x_ptr": x, "y_ptr": np.zeros_like(x)}, {"y_ptr": np.where(seen, x, -1000.0)})
+
+
+def test_sticks_are_collapsed_cut_and_padded_again() -> None:
+    """A [5, 100] tensor as [2, 5, 64] sticks: load whole sticks, drop the padding, store whole sticks of zeros behind."""
+    text = kernel(
+        "%x_ptr: index, %y_ptr: index",
+        [1],
+        "%zero = arith.constant 0.0 : f16",
+        view("x", "%x_ptr", [5, 2, 64], "f16", strides=[64, 320, 1]),
+        view("y", "%y_ptr", [5, 2, 64], "f16", strides=[64, 320, 1]),
+        fetch("v", "%x", [5, 2, 64], "%c0, %c0, %c0", [5, 2, 64], "f16"),
+        "%flat = tensor.collapse_shape %v [[0], [1, 2]] : tensor<5x2x64xf16> into tensor<5x128xf16>",
+        "%cut = tensor.extract_slice %flat[0, 0] [5, 100] [1, 1] : tensor<5x128xf16> to tensor<5x100xf16>",
+        "%n = arith.negf %cut : tensor<5x100xf16>",
+        "%e = tensor.empty() : tensor<5x128xf16>",
+        "%around = linalg.fill ins(%zero : f16) outs(%e : tensor<5x128xf16>) -> tensor<5x128xf16>",
+        "%in = tensor.insert_slice %n into %around[0, 0] [5, 100] [1, 1] : tensor<5x100xf16> into tensor<5x128xf16>",
+        "%out = tensor.expand_shape %in [[0], [1, 2]] output_shape [5, 2, 64] : tensor<5x128xf16> into"
+        " tensor<5x2x64xf16>",
+        put("out", "%y", [5, 2, 64], "%c0, %c0, %c0", [5, 2, 64], "f16"),
+    )
+    x = normal([2, 5, 64])
+    want = -x.astype(np.float64)
+    want[1, :, 36:] = 0
+    check(text, {"x_ptr": x, "y_ptr": np.ones_like(x)}, {"y_ptr": want})
+
+
+def test_matrices_larger_than_the_accumulators_are_cut() -> None:
+    rows, depth, columns = 70, 100, 1100
+    text = kernel(
+        "%a_ptr: index, %b_ptr: index, %c_ptr: index",
+        [1],
+        view("a", "%a_ptr", [rows, depth], "f16"),
+        view("b", "%b_ptr", [columns, depth], "f16"),
+        view("c", "%c_ptr", [rows, columns], "f32"),
+        fetch("av", "%a", [rows, depth], "%c0, %c0", [rows, depth], "f16"),
+        fetch("bv", "%b", [columns, depth], "%c0, %c0", [columns, depth], "f16"),
+        f"%e = tensor.empty() : tensor<{depth}x{columns}xf16>",
+        f"%bt = linalg.transpose ins(%bv : tensor<{columns}x{depth}xf16>) outs(%e : tensor<{depth}x{columns}xf16>)"
+        " permutation = [1, 0]",
+        f"%half = arith.constant dense<0.5> : tensor<{rows}x{columns}xf32>",
+        f"%r = linalg.matmul ins(%av, %bt : tensor<{rows}x{depth}xf16>, tensor<{depth}x{columns}xf16>)"
+        f" outs(%half : tensor<{rows}x{columns}xf32>) -> tensor<{rows}x{columns}xf32>",
+        put("r", "%c", [rows, columns], "%c0, %c0", [rows, columns], "f32"),
+    )
+    a, b = normal([rows, depth]), normal([columns, depth], seed=1)
+    want = a.astype(np.float64) @ b.astype(np.float64).T + 0.5
+    check(text, {"a_ptr": a, "b_ptr": b, "c_ptr": np.zeros((rows, columns), np.float32)}, {"c_ptr": want}, absolute=1e-3)
+
+
+def test_a_distributed_view_of_device_memory_is_put_together() -> None:
+    """Three row strips of 3, 2 and 3 rows lie apart; tiles of 4 rows cross their borders."""
+    text = kernel(
+        "%p_ptr: index, %q_ptr: index, %r_ptr: index, %y_ptr: index",
+        [2],
+        "%core = ktdp.get_compute_tile_id : index",
+        "%first = arith.muli %core, %c4 : index",
+        view("p", "%p_ptr", [3, 64], "f16").replace(", memory_space", ", memory_space"),
+        view("q", "%q_ptr", [2, 64], "f16", first=[3, 0]),
+        view("r", "%r_ptr", [3, 64], "f16", first=[5, 0]),
+        "%x = ktdp.construct_distributed_memory_view (%p, %q, %r : memref<3x64xf16>, memref<2x64xf16>,"
+        " memref<3x64xf16>) : memref<8x64xf16>",
+        view("y", "%y_ptr", [8, 64], "f16"),
+        fetch("v", "%x", [8, 64], "%first, %c0", [4, 64], "f16"),
+        "%w = arith.addf %v, %v : tensor<4x64xf16>",
+        put("w", "%y", [8, 64], "%first, %c0", [4, 64], "f16"),
+    )
+    x = normal([8, 64])
+    parts = {"p_ptr": x[:3].copy(), "q_ptr": x[3:5].copy(), "r_ptr": x[5:].copy()}
+    check(text, {**parts, "y_ptr": np.zeros_like(x)}, {"y_ptr": 2 * x.astype(np.float64)})
+
+
+def test_every_core_gets_the_sum_of_all() -> None:
+    """An all-reduce whose combiner is not one operation: the larger magnitude, in groups of four cores."""
+    text = kernel(
+        "%x_ptr: index, %y_ptr: index",
+        [8],
+        "%core = ktdp.get_compute_tile_id : index",
+        view("x", "%x_ptr", [8, 64], "f32"),
+        view("y", "%y_ptr", [8, 64], "f32"),
+        "%zero = arith.constant dense<0.0> : tensor<1x64xf32>",
+        "%f = ktdp.inter_tile_produce producer_tiles_per_group = affine_set<(i)[g] : (i - 4 * g >= 0, 4 * g + 3 - i >= 0)>"
+        " -> !ktdp.tile_future<(tensor<1x64xf32>), groups = affine_set<(g) : (g >= 0, 1 - g >= 0)>> {",
+        "^bb0(%gid: index):",
+        fetch("v", "%x", [8, 64], "%core, %c0", [1, 64], "f32"),
+        "%a = math.absf %v : tensor<1x64xf32>",
+        "ktdp.yield_partial %a : tensor<1x64xf32>",
+        "}",
+        "%r = ktdp.inter_tile_reduce(%f) consumer_tiles_per_group = affine_set<(i)[g] : (i - 4 * g >= 0, 4 * g + 3 - i >= 0)>,"
+        " identity(%zero : tensor<1x64xf32>) : <(tensor<1x64xf32>), groups = affine_set<(g) : (g >= 0, 1 - g >= 0)>>"
+        " -> tensor<1x64xf32> {",
+        "^bb0(%l: tensor<1x64xf32>, %n: tensor<1x64xf32>):",
+        "%big = arith.maximumf %l, %n : tensor<1x64xf32>",
+        "ktdp.yield_reduced %big : tensor<1x64xf32>",
+        "}",
+        put("r", "%y", [8, 64], "%core, %c0", [1, 64], "f32"),
+    )
+    x = normal([8, 64], "f32")
+    want = np.repeat(np.abs(x).reshape(2, 4, 64).max(1), 4, axis=0)
+    check(text, {"x_ptr": x, "y_ptr": np.zeros_like(x)}, {"y_ptr": want})
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_sums_over_any_axis(axis: int) -> None:
+    shape = [6, 10, 40]
+    kept = [n for i, n in enumerate(shape) if i != axis]
+    text = kernel(
+        "%x_ptr: index, %y_ptr: index",
+        [1],
+        view("x", "%x_ptr", shape, "f32"),
+        view("y", "%y_ptr", kept, "f32"),
+        fetch("v", "%x", shape, "%c0, %c0, %c0", shape, "f32"),
+        f"%one = arith.constant dense<1.0> : tensor<{kept[0]}x{kept[1]}xf32>",
+        f"%s = linalg.reduce {{ arith.addf }} ins(%v : tensor<6x10x40xf32>) outs(%one : tensor<{kept[0]}x{kept[1]}xf32>)"
+        f" dimensions = [{axis}]",
+        put("s", "%y", kept, "%c0, %c0", kept, "f32"),
+    )
+    x = normal(shape, "f32")
+    check(text, {"x_ptr": x, "y_ptr": np.zeros(kept, np.float32)}, {"y_ptr": 1 + x.astype(np.float64).sum(axis)})
+
+
+def test_elements_are_transformed_before_they_are_added_up() -> None:
+    """A sum of products of two tensors, one of them broadcast, which is no contraction."""
+    text = kernel(
+        "%x_ptr: index, %y_ptr: index",
+        [1],
+        view("x", "%x_ptr", [4, 96], "f16"),
+        view("y", "%y_ptr", [4], "f32"),
+        fetch("v", "%x", [4, 96], "%c0, %c0", [4, 96], "f16"),
+        "%zero = arith.constant dense<0.0> : tensor<4xf32>",
+        "%s = linalg.generic {indexing_maps = [affine_map<(a, b) -> (a, b)>, affine_map<(a, b) -> (a)>],"
+        ' iterator_types = ["parallel", "reduction"]} ins(%v : tensor<4x96xf16>) outs(%zero : tensor<4xf32>) {',
+        "^bb0(%e: f16, %t: f32):",
+        "%w = arith.extf %e : f16 to f32",
+        "%q = arith.mulf %w, %w : f32",
+        "%u = arith.addf %t, %q : f32",
+        "linalg.yield %u : f32 } -> tensor<4xf32>",
+        put("s", "%y", [4], "%c0", [4], "f32"),
+    )
+    x = normal([4, 96])
+    check(text, {"x_ptr": x, "y_ptr": np.zeros(4, np.float32)}, {"y_ptr": (x.astype(np.float64) ** 2).sum(1)})
+
+
+def test_batched_products_with_any_order_of_dimensions() -> None:
+    """Heads inside the rows, as attention has them after a reshape: batch is neither first nor contiguous."""
+    text = kernel(
+        "%a_ptr: index, %b_ptr: index, %c_ptr: index",
+        [1],
+        view("a", "%a_ptr", [10, 3, 16], "f16"),
+        view("b", "%b_ptr", [20, 3, 16], "f16"),
+        view("c", "%c_ptr", [3, 10, 20], "f16"),
+        fetch("av", "%a", [10, 3, 16], "%c0, %c0, %c0", [10, 3, 16], "f16"),
+        fetch("bv", "%b", [20, 3, 16], "%c0, %c0, %c0", [20, 3, 16], "f16"),
+        "%zero = arith.constant dense<0.0> : tensor<3x10x20xf32>",
+        "%s = linalg.generic {indexing_maps = [affine_map<(h, i, j, k) -> (i, h, k)>,"
+        " affine_map<(h, i, j, k) -> (j, h, k)>, affine_map<(h, i, j, k) -> (h, i, j)>],"
+        ' iterator_types = ["parallel", "parallel", "parallel", "reduction"]}'
+        " ins(%av, %bv : tensor<10x3x16xf16>, tensor<20x3x16xf16>) outs(%zero : tensor<3x10x20xf32>) {",
+        "^bb0(%x: f16, %y: f16, %z: f32):",
+        "%x1 = arith.extf %x : f16 to f32",
+        "%y1 = arith.extf %y : f16 to f32",
+        "%p = arith.mulf %x1, %y1 : f32",
+        "%u = arith.addf %z, %p : f32",
+        "linalg.yield %u : f32 } -> tensor<3x10x20xf32>",
+        "%h = arith.truncf %s : tensor<3x10x20xf32> to tensor<3x10x20xf16>",
+        put("h", "%c", [3, 10, 20], "%c0, %c0, %c0", [3, 10, 20], "f16"),
+    )
+    a, b = normal([10, 3, 16]), normal([20, 3, 16], seed=1)
+    want = np.einsum("ihk,jhk->hij", a.astype(np.float64), b.astype(np.float64))
+    check(text, {"a_ptr": a, "b_ptr": b, "c_ptr": np.zeros((3, 10, 20), np.float16)}, {"c_ptr": want}, absolute=4e-3)
