@@ -21,6 +21,7 @@ import numpy as np
 
 from ktir.errors import (
     ArgumentError,
+    Diagnostic,
     OutOfBounds,
     PaddingRead,
     ReadWriteRace,
@@ -36,6 +37,7 @@ from ktir.machine.memory_arena import CORE_BITS, WRITTEN, Allocation, Arena
 from ktir.maths.stick_layout import StickLayout
 
 CORE_MASK = (1 << CORE_BITS) - 1
+STAMP = np.dtype(np.int64)
 NOTES_AT_MOST = 4096
 """Reads of one operation in one launch that are kept for the comparison at its end."""
 
@@ -280,16 +282,30 @@ class Checker:
 
     # --------------------------------------------------------------------------------------------------------- writes
 
-    def on_write(self, access: Access, values: Array | Tainted, frame: Frame, site: Site) -> Array:
-        """Checks and notes a write; the plain values."""
+    def write(self, access: Access, values: Array | Tainted, frame: Frame, site: Site) -> None:
+        """Checks, notes and performs a write.
+
+        Cores that write the same bits to one place do not make the result depend on chance: that is a warning.
+        """
         plain = values.values if isinstance(values, Tainted) else values
         if isinstance(values, Tainted):
             self._require_defined_lanes(access, values, site)
-        if access.is_empty():
-            return plain
         ratio = self._ratio(access)
         scaled = access.scaled(ratio)
-        self._stamp(access, scaled, site)
+        raw, dtype, stamps = access.arena.bytes, access.view.element.dtype, access.arena.stamps.view(np.uint8)
+        old = scaled.read(stamps, STAMP)
+        writers = self._readers(access, old.ndim)
+        if int(old.max()) >= (self.launch_epoch << CORE_BITS):
+            before = access.read(raw, dtype)
+            self._compare_writers(access, old, writers, differing(before, plain, old.ndim), frame, site)
+        mine = (self.epoch << CORE_BITS) | writers
+        scaled.write(stamps, STAMP, mine)
+        access.write(raw, dtype, plain)
+        if access.cores.size > 1 and not _disjoint(scaled):
+            after, last = scaled.read(stamps, STAMP), access.read(raw, dtype)
+            wrong = after != mine
+            if wrong.any():
+                self._conflict(access, wrong, writers, after & CORE_MASK, differing(last, plain, wrong.ndim), frame, site)
         lead = len(scaled.at) if isinstance(scaled, Strided) and not isinstance(scaled.at, int) else 1
         marks = np.broadcast_to(WRITTEN, (lead, *scaled.shape))
         if isinstance(values, Tainted):
@@ -300,7 +316,6 @@ class Checker:
         key = (site, id(access.arena))
         _, known_low, known_high = self.writes.get(key, (access.arena, low, high))
         self.writes[key] = (access.arena, min(low, known_low), max(high, known_high))
-        return plain
 
     def _require_defined_lanes(self, access: Access, values: Tainted, site: Site) -> None:
         mask = np.broadcast_to(values.mask, np.broadcast_shapes(values.mask.shape, values.values.shape))
@@ -311,46 +326,43 @@ class Checker:
             cores = access.cores.reshape(-1)
             raise values.origin.error(site, int(cores[min(row, len(cores) - 1)]))
 
-    def _stamp(self, access: Access, scaled: Access, site: Site) -> None:
-        """Leaves stamps, after comparing with those of this launch."""
-        raw = access.arena.stamps.view(np.uint8)
-        dtype = np.dtype(np.int64)
-        old = scaled.read(raw, dtype)
-        writers = self._readers(access, old.ndim)
-        if old.size and int(old.max()) >= (self.launch_epoch << CORE_BITS):
-            self._compare_writers(access, old, writers, site)
-        mine = (self.epoch << CORE_BITS) | writers
-        if isinstance(scaled, Strided) and isinstance(scaled.at, int) and len(access.cores) > 1:
-            self._fail_conflict(
-                access, (0,) * (1 + len(access.shape)), int(access.cores[0]), int(access.cores[1]), site
-            )
-        scaled.write(raw, dtype, mine)
-        if len(access.cores.reshape(-1)) > 1 and not _disjoint(scaled):
-            after = scaled.read(raw, dtype)
-            wrong = after != mine
-            if wrong.any():
-                place = tuple(int(axis[0]) for axis in np.nonzero(wrong))
-                first = int(np.broadcast_to(writers, wrong.shape)[place])
-                self._fail_conflict(access, place, first, int(after[place]) & CORE_MASK, site)
-
-    def _compare_writers(self, access: Access, old: Array, writers: Array, site: Site) -> None:
+    def _compare_writers(
+        self, access: Access, old: Array, writers: Array, differs: Array, frame: Frame, site: Site
+    ) -> None:
+        """Compares with what was written earlier in this launch."""
         wrong = (old >= (self.launch_epoch << CORE_BITS)) & ((old & CORE_MASK) != writers)
         if self.seen is not None and wrong.any():
             rows, columns = np.broadcast_arrays(writers, old & CORE_MASK)
-            known = self.seen[rows, columns]
-            wrong = wrong & ((old >> CORE_BITS) >= known)
+            wrong = wrong & ((old >> CORE_BITS) >= self.seen[rows, columns])
         if wrong.any():
-            place = tuple(int(axis[0]) for axis in np.nonzero(wrong))
-            before = int(np.broadcast_to(old, wrong.shape)[place]) & CORE_MASK
-            self._fail_conflict(access, place, int(np.broadcast_to(writers, wrong.shape)[place]), before, site)
+            self._conflict(access, wrong, writers, old & CORE_MASK, differs, frame, site)
 
-    def _fail_conflict(self, access: Access, place: tuple[int, ...], core: int, other: int, site: Site) -> None:
-        raise site.fail(
+    def _conflict(
+        self, access: Access, wrong: Array, writers: Array, others: Array, differs: Array, frame: Frame, site: Site
+    ) -> None:
+        harmful = wrong & differs
+        worst = harmful if harmful.any() else np.broadcast_to(wrong, np.broadcast_shapes(wrong.shape, differs.shape))
+        place = tuple(int(axis[0]) for axis in np.nonzero(worst))
+        core = int(np.broadcast_to(writers, worst.shape)[place])
+        other = int(np.broadcast_to(others, worst.shape)[place])
+        fault = site.fail(
             WriteConflict,
             f"writes element {list(place[1 : 1 + len(access.shape)])} of its tile of %{access.view.name} on core {core}, "
             f"which core {other} writes in the same launch",
             "let each core write elements of its own",
         )
+        if harmful.any():
+            raise fault
+        message = f"{fault.message}; the values are the same"
+        frame.run.warn(Diagnostic(fault.code, "warning", message, fault.location, fault.remedy))
+
+
+def differing(before: Array, values: Array, rank: int) -> Array:
+    """Where the bits of two arrays differ, with the axes of a shadow of ``rank`` axes."""
+    size = before.dtype.itemsize
+    left, right = (np.ascontiguousarray(each).view(f"u{size}") for each in (before, values))
+    found = left != right
+    return found.reshape(*found.shape, *(1,) * (rank - found.ndim))
 
 
 def _offsets(offset: Scalar) -> list[tuple[Array | None, int]]:

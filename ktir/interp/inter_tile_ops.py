@@ -201,6 +201,7 @@ def _spread(
     """What each core of the frame got; undefined on those that consume nothing (Q17)."""
     joined = Joined(frame.n)
     shape, element = shape_of(kind), element_of(kind)
+    delivered = _with_shape(delivered, shape)
     shapes = {np.shape(value.values if isinstance(value, Tainted) else value)[1:] for value in delivered}
     if shapes - {shape}:
         raise site.fail(
@@ -220,6 +221,25 @@ def _spread(
         values = poison(shape, element)
         joined.add(np.array(rest), Tainted(values, np.broadcast_to(np.True_, values.shape), origin))
     return joined.value(site)
+
+
+def _with_shape(delivered: Sequence[Value], shape: tuple[int, ...]) -> list[Value]:
+    """The values, without the unit dimensions that old texts drop from the type of the result."""
+    found: dict[int, Value] = {}
+    for value in delivered:
+        if id(value) not in found:
+            found[id(value)] = _dropping_units(value, shape)
+    return [found[id(value)] for value in delivered]
+
+
+def _dropping_units(value: Value, shape: tuple[int, ...]) -> Value:
+    if isinstance(value, Tainted):
+        mask = np.broadcast_to(value.mask, value.values.shape)
+        return Tainted(_dropping_units(value.values, shape), _dropping_units(mask, shape), value.origin)
+    given = value.shape[1:]
+    if given == shape or [size for size in given if size != 1] != [size for size in shape if size != 1]:
+        return value
+    return value.reshape(len(value), *shape)
 
 
 def consume(compiler: FunctionCompiler, op: Operation) -> Step:

@@ -29,11 +29,13 @@ from ktir.errors import (
     LimitExceeded,
     TileShapeMismatch,
     UnboundedSet,
+    UninitialisedRead,
     UnknownOperation,
 )
 from ktir.interp.compile import CompileOperation, FunctionCompiler, Step, element_of, shape_of
 from ktir.interp.expressions import NotRectangular, Pattern, apply, evaluators, pattern, permutation
 from ktir.interp.memory import (
+    Access,
     DistributedView,
     IndirectTile,
     Partition,
@@ -45,7 +47,7 @@ from ktir.interp.memory import (
 )
 from ktir.interp.numerics import Array, ElementType
 from ktir.interp.tensor_ops import Mixed, evaluate, uniform
-from ktir.interp.values import Frame, Site, Tainted, Value, demand
+from ktir.interp.values import Frame, Origin, Site, Tainted, Value, demand
 from ktir.maths.sets import as_box, bounds
 from ktir.maths.stick_layout import StickLayout
 
@@ -85,6 +87,7 @@ def memory_view(compiler: FunctionCompiler, op: Operation) -> Step:
         site,
         op.coordinate_set.data if op.coordinate_set is not None else None,
         argument=argument,
+        ragged=tuple(d for d, (_, slot) in enumerate(sizes) if slot is not None) if is_symbolic(op) else (),
     )
     layout = view_layout(op)
     padding = None if layout is None else undefined_padding(layout)
@@ -107,6 +110,11 @@ def memory_view(compiler: FunctionCompiler, op: Operation) -> Step:
         )
 
     return step
+
+
+def is_symbolic(op: ConstructMemoryViewOp) -> bool:
+    """Whether the coordinate set depends on sizes that are only known at run time."""
+    return op.coordinate_set is not None and op.coordinate_set.data.num_symbols > 0
 
 
 def _mixed(compiler: FunctionCompiler, numbers: Sequence[int | SSAValue]) -> Mixed:
@@ -339,10 +347,12 @@ def _require_element(view: ElementType, tensor: ElementType, site: Site) -> None
 def _assembled(pieces: Pieces, tile: Tile, element: ElementType, frame: Frame, site: Site) -> Value:
     """A tile of a distributed view; coordinates that no partition owns are zero where nobody checks (Q7)."""
     checker = frame.run.checker
-    if checker is not None:
-        require_covered(pieces, tile, frame, site)
     result = np.zeros(pieces.shape, element.dtype)
     mask, origin = None, None
+    if checker is not None and pieces.masked is None:
+        require_covered(pieces, tile, frame, site)
+    elif checker is not None:
+        mask, origin = uncovered(pieces), beyond_the_end(pieces, site)
     for piece in pieces.parts:
         values: Value = piece.access.read(piece.access.arena.bytes, element.dtype)
         if checker is not None:
@@ -353,6 +363,20 @@ def _assembled(pieces: Pieces, tile: Tile, element: ElementType, frame: Frame, s
             values, origin = values.values, values.origin
         result[piece.where] = _fitting(values, piece.where)
     return result if mask is None or origin is None else Tainted(result, mask, origin)
+
+
+def uncovered(pieces: Pieces) -> Array:
+    """Where no part of a tile lies."""
+    missing = np.ones(pieces.shape, bool)
+    for piece in pieces.parts:
+        missing[piece.where] = False
+    return missing
+
+
+def beyond_the_end(pieces: Pieces, site: Site) -> Origin:
+    assert pieces.masked is not None
+    text = f"'{site.operation}' reads beyond the end of %{pieces.masked.name}"
+    return Origin(UninitialisedRead, text, site.location)
 
 
 def _fitting(values: Array, where: tuple[Any, ...]) -> Array:
@@ -374,31 +398,30 @@ def store(compiler: FunctionCompiler, op: Operation) -> Step:
         if isinstance(access, Pieces):
             _scatter(access, values, tile, frame, site)
             return
-        checker, run = frame.run.checker, frame.run
-        if checker is not None:
-            values = checker.on_write(access, values, frame, site)
-        elif isinstance(values, Tainted):
-            values = values.values
-        if access.is_empty():
-            return
-        access.write(access.arena.bytes, element.dtype, values)
-        run.note_store(access, site)
+        _write(access, values, frame, site)
 
     return step
+
+
+def _write(access: Access, values: Value, frame: Frame, site: Site) -> None:
+    if access.is_empty():
+        return
+    checker = frame.run.checker
+    if checker is not None:
+        checker.write(access, values, frame, site)
+    else:
+        plain = values.values if isinstance(values, Tainted) else values
+        access.write(access.arena.bytes, access.view.element.dtype, plain)
+    frame.run.note_store(access, site)
 
 
 def _scatter(pieces: Pieces, values: Value, tile: Tile, frame: Frame, site: Site) -> None:
     """Stores to a distributed view: to every partition that owns a coordinate (Q6)."""
     checker = frame.run.checker
-    if checker is not None:
+    if checker is not None and pieces.masked is None:
         require_covered(pieces, tile, frame, site)
     for piece in pieces.parts:
-        part = _part_of(values, piece.where, pieces.shape)
-        plain = part.values if isinstance(part, Tainted) else part
-        if checker is not None:
-            plain = checker.on_write(piece.access, part, frame, site)
-        piece.access.write(piece.access.arena.bytes, tile.view.element.dtype, plain)
-        frame.run.note_store(piece.access, site)
+        _write(piece.access, _part_of(values, piece.where, pieces.shape), frame, site)
 
 
 def _part_of(values: Value, where: tuple[Any, ...], shape: tuple[int, ...]) -> Value:

@@ -23,6 +23,7 @@ from ktir.interp.numerics import I64, Array, ElementType, Scalar
 from ktir.interp.values import Frame, Site, rows_of_scalars
 from ktir.machine.memory_arena import Arena
 
+ENDLESS = 1 << 62
 SMALL = 64
 """Elements per core up to which gathering by index is faster than one strided copy per core."""
 
@@ -62,7 +63,8 @@ class View:
 
     ``lows`` are the global coordinates of its first element where it is a partition; ``owned`` is its coordinate set
     with the values of its symbols. ``padding`` marks the elements, counted from the view's first, that stand for none
-    of the tensor. ``argument`` is the argument that the offset is, if it is one.
+    of the tensor. ``argument`` is the argument that the offset is, if it is one. ``ragged`` are the dimensions whose
+    sizes are symbols of the coordinate set.
     """
 
     local: bool
@@ -77,6 +79,7 @@ class View:
     symbols: tuple[int, ...] = ()
     padding: Array | None = None
     argument: str | None = None
+    ragged: tuple[int, ...] = ()
 
     def rows(self, rows: Array, n: int) -> View:
         (offset,) = rows_of_scalars((self.offset,), rows, n)
@@ -281,10 +284,14 @@ class Piece:
 
 @dataclass(slots=True)
 class Pieces:
-    """A tile of a distributed view: its parts, later ones over earlier ones, and its shape with the core axis."""
+    """A tile that is not one access: its parts, later ones over earlier ones, and its shape with the core axis.
+
+    ``masked`` is the view beyond whose end the rest of the tile lies; else the tile is on a distributed view.
+    """
 
     parts: list[Piece]
     shape: tuple[int, ...]
+    masked: View | None = None
 
 
 def window(raw: Array, dtype: np.dtype[Any], at: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
@@ -322,12 +329,45 @@ def spread(value: Scalar, rank: int) -> Any:
 # ------------------------------------------------------------------------------------------------------------ resolving
 
 
+def masked(view: View, base: Sequence[Scalar], pattern: Pattern, frame: Frame, site: Site) -> Pieces | None:
+    """A tile that reaches beyond the end of a view whose size is only known at run time; None if it does not.
+
+    The coordinate set of such a view names the elements there are: what lies beyond is undefined when it is loaded and
+    dropped when it is stored, which is how descriptors of ragged tensors are meant.
+    """
+    if pattern.count == 0 or not any(
+        np.any(base[d] + pattern.limits(d)[1] >= view.sizes[d]) for d in view.ragged
+    ):
+        return None
+    endless = tuple(ENDLESS if d in view.ragged else size for d, size in enumerate(view.sizes))
+    if frame.run.checker is not None:
+        frame.run.checker.within_view(replace(view, sizes=endless), base, pattern, frame, site)
+    rank = len(pattern.shape)
+    arena, start = view.start(frame)
+    places: Any = spread(start, rank)
+    inside: Any = np.ones((1,) * (rank + 1), bool)
+    for dimension, first in enumerate(base):
+        coordinate = spread(first, rank) + pattern.coordinate(dimension)
+        places = places + coordinate * spread(view.strides[dimension], rank)
+        if dimension in view.ragged:
+            inside = inside & (coordinate < spread(view.sizes[dimension], rank))
+    shape = (len(places), *pattern.shape)
+    inside, places = np.broadcast_to(inside, shape), np.broadcast_to(places, shape)
+    if not inside.any():
+        return Pieces([], shape, view)
+    cores = np.broadcast_to(frame.cores.reshape(-1, *(1,) * rank)[: len(places)], shape)[inside].reshape(1, -1)
+    access = settle(Gathered(arena, places[inside].reshape(1, -1), view, cores), frame, site)
+    return Pieces([Piece(access, (inside,))], shape, view)
+
+
 def resolve(tile: Tile | IndirectTile, frame: Frame, site: Site) -> Access | Pieces:
     """The places that a tile means; several pieces for a distributed view."""
     if isinstance(tile, IndirectTile):
         return indirect(tile, frame, site)
     if isinstance(tile.view, DistributedView):
         return distributed(tile, tile.view, frame, site)
+    if tile.view.ragged and (cut := masked(tile.view, tile.base, tile.pattern, frame, site)) is not None:
+        return cut
     return direct(tile.view, tile.base, tile.pattern, frame, site)
 
 

@@ -19,10 +19,11 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
-from ktir.errors import Diagnostic, ExecutionError, OutOfBounds
+from ktir.errors import Diagnostic, ExecutionError, OutOfBounds, VerifyError
 from ktir.interp.compile import Code, FunctionCompiler, Step, element_of, is_shaped, shape_of
 from ktir.interp.numerics import BOOL, Array, ElementType, as_array, narrow, widen
 from ktir.interp.values import Frame, Origin, Site, Tainted, Value
@@ -201,11 +202,18 @@ class Body:
             frame.regs[slot] = value
 
 
-def compile_body(compiler: FunctionCompiler, op: Operation, block: Block, accumulators: int) -> Body:
+def compile_body(compiler: FunctionCompiler, op: Operation, block: Block, accumulators: int, rank: int) -> Body:
     indices: list[tuple[int, int]] = []
     for inner in block.walk():
         if inner.name == "linalg.index":
-            indices.append((int(inner.properties["dim"].value.data), compiler.slot(inner.results[0])))  # type: ignore[attr-defined]
+            dimension = inner.properties["dim"]
+            assert isinstance(dimension, IntegerAttr)
+            number = dimension.value.data
+            if not 0 <= number < rank:
+                raise compiler.site(inner).fail(
+                    VerifyError, f"asks for the position in loop {number} of {rank}", "name one of the loops, from 0"
+                )
+            indices.append((number, compiler.slot(inner.results[0])))
     code = compiler.block(block, op)
     by_slot = {slot: value for value, slot in compiler.slots.items() if slot in set(code.captured)}
     scalars = tuple(slot for slot in code.captured if not is_shaped(by_slot[slot].type))
@@ -246,7 +254,7 @@ def compile_structure(compiler: FunctionCompiler, op: Operation, block: Block, s
     contraction = find_contraction(block, structure)
     if contraction is not None:
         return contraction_step(structure, *contraction)
-    body = compile_body(compiler, op, block, len(structure.outs))
+    body = compile_body(compiler, op, block, len(structure.outs), structure.rank)
     if not structure.reduced:
         return elementwise_step(structure, body)
     combiner = find_combiner(block, structure)

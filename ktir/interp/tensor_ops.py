@@ -412,7 +412,7 @@ def generate(compiler: FunctionCompiler, op: Operation) -> Step:
     site, kind = compiler.site(op), op.results[0].type
     shape, out = mixed(compiler, shape_of(kind), list(op.operands)), compiler.slot(op.results[0])
     block = op.regions[0].block
-    body = compile_body(compiler, op, block, 0)
+    body = compile_body(compiler, op, block, 0, len(shape_of(kind)))
     target = operand_of(compiler, op.results[0], AffineMap.identity(len(shape_of(kind))))
 
     def step(frame: Frame) -> None:
