@@ -14,8 +14,8 @@ from ktir.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from ktir.api import RunResult, check, compile, load, machine, parse, run
-    from ktir.arrays import Place, Region
     from ktir.errors import Diagnostic, KtirError
+    from ktir.interp.places import Place, Region
     from ktir.location import Location
     from ktir.module import Module
     from ktir.program import Options, Program
@@ -28,8 +28,8 @@ _HOMES = {
     "load": "ktir.api",
     "machine": "ktir.api",
     "RunResult": "ktir.api",
-    "Place": "ktir.arrays",
-    "Region": "ktir.arrays",
+    "Place": "ktir.interp.places",
+    "Region": "ktir.interp.places",
     "Module": "ktir.module",
     "Options": "ktir.program",
     "Program": "ktir.program",

@@ -8,7 +8,7 @@ failure is a :class:`ktir.KtirError`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,8 @@ from ktir.module import Module, Source, read_source
 
 if TYPE_CHECKING:
     from ktir.backends.dataflow.reports.report import Report
-    from ktir.backends.dataflow.timed import Timing
+    from ktir.backends.dataflow.timing import Timing
+    from ktir.interp.places import Place, Region
     from ktir.machine.description import Machine
     from ktir.program import Options, Program
 
@@ -82,13 +83,16 @@ def run(
     machine: str | Path | Machine | None = None,
     checks: bool = True,
     timing: bool = False,
+    memory: Sequence[Place] = (),
+    read: Mapping[str, Region] | None = None,
 ) -> RunResult:
     """Executes a function on the CPU, all cores of its grid together.
 
     ``function`` is ``main`` or the only kernel unless named. Arrays in ``arguments`` get 128-byte aligned places in
     global memory, scalars are passed on. Without a ``machine`` the grid is as large as the program says and scratchpads
     have no limit. ``checks`` tracks uninitialised bytes, padding, bounds and conflicting writes; it never changes a
-    result. ``timing`` models the time on the machine.
+    result. ``timing`` models the time on the machine. For programs that name addresses themselves, ``memory`` says
+    where arrays lie and ``read`` what to read back, by the name it gets in the outputs.
     """
     program, given = parse(module), dict(arguments or {})
     entry, described = program.entry(function), _described(machine)
@@ -97,14 +101,23 @@ def run(
     values = {name: to_numpy(value) if is_array(value) else value for name, value in given.items()}
     from ktir.interp.executor import execute
 
-    execution = execute(program.op, entry, values, machine=described, checks=checks)
+    execution = execute(
+        program.op,
+        entry,
+        values,
+        machine=described,
+        checks=checks,
+        memory=[replace(place, array=to_numpy(place.array)) for place in memory],
+        read=read,
+    )
     report = _timed(program, entry, values, described) if timing and described is not None else None
-    originals = next((value for value in given.values() if is_array(value)), None)
+    arrays = [*given.values(), *(place.array for place in memory)]
+    kind = next((value for value in arrays if is_array(value)), None)
     return RunResult(
-        outputs={name: like(array, given.get(name, originals)) for name, array in execution.outputs.items()},
-        results=[like(array, originals) for array in execution.results],
-        timing=report[0] if report else None,
-        report=report[1] if report else None,
+        outputs={name: like(array, given.get(name, kind)) for name, array in execution.outputs.items()},
+        results=[like(array, kind) for array in execution.results],
+        timing=report.timing if report else None,
+        report=report,
         diagnostics=execution.diagnostics,
         operations=execution.statistics.operations,
         launches=execution.statistics.launches,
@@ -152,7 +165,7 @@ def _load_machine(name: str | Path | Machine, values: Mapping[str, object]) -> M
     return name if isinstance(name, Machine) else load_description(name, values)
 
 
-def _timed(program: Module, entry: str, values: Mapping[str, Any], machine: Machine) -> tuple[Timing, Report]:
+def _timed(program: Module, entry: str, values: Mapping[str, Any], machine: Machine) -> Report:
     from ktir.program import time_function
 
     return time_function(program, entry, values, machine)

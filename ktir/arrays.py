@@ -6,10 +6,8 @@ torch is never imported here: a torch tensor can only come from a caller who has
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -18,7 +16,6 @@ import numpy.typing as npt
 from ktir.errors import ArgumentError
 
 Array = npt.NDArray[Any]
-Space = Literal["global", "ct_local"]
 
 DTYPES: dict[str, np.dtype[Any]] = {
     "f16": np.dtype(np.float16),
@@ -32,27 +29,6 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "i64": np.dtype(np.int64),
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
-
-
-@dataclass(frozen=True)
-class Place:
-    """An array at a fixed byte address of global memory, or of one core's scratchpad, before the run begins."""
-
-    array: Any
-    byte: int
-    space: Space = "global"
-    core: int | None = None
-
-
-@dataclass(frozen=True)
-class Region:
-    """Bytes to read back after the run as an array of ``shape`` and element type ``dtype`` (``"f16"``, ...)."""
-
-    byte: int
-    dtype: str
-    shape: Sequence[int]
-    space: Space = "global"
-    core: int | None = None
 
 
 def is_torch(value: object) -> bool:

@@ -13,18 +13,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr
 from xdsl.dialects.func import FuncOp
 
-from ktir.arrays import Array, to_numpy, to_torch
+from ktir.arrays import Array, dtype_name, is_array, to_numpy, to_torch
 from ktir.errors import UnsupportedInput
 from ktir.module import Module
 from ktir.signature import Caller, Signature
 
 if TYPE_CHECKING:
-    from ktir.backends.dataflow.lower import LoweredProgram
+    from ktir.backends.dataflow.lower import LaunchArguments, LoweredProgram
     from ktir.backends.dataflow.reports.report import Report
-    from ktir.backends.dataflow.timed import Timing
+    from ktir.backends.dataflow.timing import Timing
     from ktir.frontend.torch.captured import Captured
     from ktir.machine.description import Machine
 
@@ -136,13 +136,15 @@ class Program:
         """Modelled seconds of one call on the machine, host transfers not counted."""
         return self.timing.total_ns * 1e-9
 
-    def report(self) -> Report:
-        """Where the modelled time goes."""
-        from ktir.backends.dataflow.reports.build import build_report
+    def report(self, counts: Mapping[str, int] | None = None) -> Report:
+        """Where the modelled time goes; ``counts`` are further numbers to show."""
+        from ktir.backends.dataflow.reports.report import Report
 
-        counts = {f"{self.last_run.executor} operations": self.last_run.operations} if self.last_run else {}
-        plans = {kernel.name: ", ".join(kernel.decisions.values()) for kernel in self.plan.kernels}
-        return build_report(self.name, self.lowered, self.timing, self.machine, counts=counts, plans=plans)
+        plans = {
+            kernel.name: ", ".join(f"{name} {text}" for name, text in kernel.decisions.items())
+            for kernel in self.plan.kernels
+        }
+        return Report(self.name, self.timing, self.machine, self.lowered.kernels, plans, counts or {})
 
     def save(self, path: str | Path) -> Path:
         """Writes a package that :func:`ktir.load` reads without the model's code."""
@@ -175,29 +177,13 @@ class Program:
     def _on_ktir(self, arguments: Mapping[str, Array]) -> list[Array]:
         from ktir.interp.executor import execute
 
-        execution = execute(
-            self.module.op,
-            "main",
-            {**arguments, **self._result_arrays()},
-            machine=self.machine,
-            checks=self.options.checks,
-        )
+        execution = execute(self.module.op, "main", arguments, machine=self.machine, checks=self.options.checks)
         self.last_run = LastRun("ktir", execution.statistics.operations, execution.statistics.launches)
-        return [execution.outputs[name] for name in self._result_names]
+        return execution.results
 
     @cached_property
     def _result_names(self) -> list[str]:
-        return [name for name, _ in result_arguments(self.module)]
-
-    def _result_arrays(self) -> dict[str, Array]:
-        import numpy as np
-
-        from ktir.arrays import DTYPES
-
-        return {
-            name: np.empty(kind.get_shape(), DTYPES[str(kind.element_type)])
-            for name, kind in result_arguments(self.module)
-        }
+        return result_names(self.module)
 
     def _signature(self) -> Signature:
         if isinstance(self._caller, Signature):
@@ -245,28 +231,43 @@ def _no_torch(error: ModuleNotFoundError) -> UnsupportedInput:
     return UnsupportedInput(f"compiling a model needs PyTorch: {error}", remedy="pip install 'ktir[torch]'")
 
 
-def lower(module: Module, machine: Machine) -> LoweredProgram:
-    """A verified dataflow program for a level-K module's ``@main``."""
+def lower(
+    module: Module, machine: Machine, function: str = "main", launch: LaunchArguments | None = None
+) -> LoweredProgram:
+    """A verified dataflow program for one call of ``function``."""
     from ktir.backends.dataflow.lower import lower_to_dfp
     from ktir.backends.dataflow.verify import check
 
-    lowered = lower_to_dfp(module.op, machine, "main")
+    lowered = lower_to_dfp(module.op, machine, function, launch)
     check(lowered.module, machine)
     return lowered
+
+
+def time_function(module: Module, function: str, values: Mapping[str, Any], machine: Machine) -> Report:
+    """The modelled time of one call of ``function`` with arrays and scalars ``values``."""
+    from ktir.backends.dataflow.lower import ArrayArgument
+    from ktir.backends.dataflow.reports.report import Report
+    from ktir.backends.dataflow.timed import simulate
+
+    launch = {
+        name: ArrayArgument(value.shape, dtype_name(value)) if is_array(value) else value
+        for name, value in values.items()
+    }
+    lowered = lower(module, machine, function, launch)
+    return Report(function, simulate(lowered.module, machine), machine, lowered.kernels)
 
 
 # ----------------------------------------------------------------------------------------------------- reading the text
 
 
-def result_arguments(module: Module) -> list[tuple[str, MemRefType[Any]]]:
-    """Names and types of the arguments of ``@main`` that take its results, in the order of the results."""
-    main = module.functions["main"]
-    found: list[tuple[int, str, MemRefType[Any]]] = []
-    for argument, attributes in zip(main.args, main.arg_attrs or ArrayAttr([]), strict=False):
+def result_names(module: Module) -> list[str]:
+    """Names of the arguments of ``@main`` that take its results, in the order of the results."""
+    found: list[tuple[int, str]] = []
+    for attributes in module.functions["main"].arg_attrs or ():
         number, name = attributes.data.get("ktg.result"), attributes.data.get("ktg.name")
         if isinstance(number, IntegerAttr) and isinstance(name, StringAttr):
-            found.append((number.value.data, name.data, cast("MemRefType[Any]", argument.type)))
-    return [(name, kind) for _, name, kind in sorted(found, key=lambda item: item[0])]
+            found.append((number.value.data, name.data))
+    return [name for _, name in sorted(found)]
 
 
 def plan_of(module: Module) -> Plan:
@@ -302,5 +303,5 @@ def _value_at(machine: Machine, path: str) -> Any:
     table = {"memory": machine.memories, "scope": machine.scopes, "unit": machine.units, "queue": machine.queues}
     found: Any = table.get(group) or (machine.nets if group == "net" else {"core": machine.clock})
     for name in way:
-        found = found[name] if isinstance(found, Mapping) else getattr(found, name)
+        found = cast("Mapping[str, Any]", found)[name] if isinstance(found, Mapping) else getattr(found, name)
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -107,5 +107,5 @@ def _plain(value: object) -> Json:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, np.generic):
-        return value.item()
+        return cast("Json", value.item())
     raise PackageError(f"a {type(value).__name__} among the model's inputs or outputs cannot be saved")

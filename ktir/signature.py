@@ -117,12 +117,12 @@ def flatten(structure: Json, value: Any) -> Iterator[Any]:
     if isinstance(structure, int):
         yield value
         return
-    kind = next(iter(structure))
+    kind: str = next(iter(structure))
     children = structure["fields"] if kind == "object" else structure[kind]
     if kind in ("dict", "object"):
         if not isinstance(value, Mapping) or set(cast("Mapping[str, Any]", value)) != set(children):
             raise UnsupportedInput(
-                f"keywords or keys of this call differ: {_keys(value)} instead of {sorted(children)}",
+                f"keywords or keys of this call differ: {_keys(cast('object', value))} instead of {sorted(children)}",
                 remedy="call the program as it was compiled",
             )
         for name, child in children.items():

@@ -61,8 +61,8 @@ def _model(text: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     if not callable(build):
         raise UnsupportedInput(f"{module_name} has no callable {name!r}")
     made: Any = build()
-    parts = cast("tuple[Any, ...]", made) if isinstance(made, tuple) else ()
-    model, args, kwargs = (*parts, {}) if len(parts) == 2 else parts if len(parts) == 3 else (None, None, None)
+    parts = list(cast("tuple[Any, ...]", made)) if isinstance(made, tuple) else []
+    model, args, kwargs = [*parts, {}] if len(parts) == 2 else parts if len(parts) == 3 else (None, None, None)
     if not isinstance(args, tuple | list) or not isinstance(kwargs, dict):
         raise UnsupportedInput(
             f"{text} returned {type(made).__name__}", remedy="return (model, args) or (model, args, kwargs)"

@@ -1,9 +1,7 @@
-"""What a timed run has to tell, as plain numbers, and the forms it is shown in.
+"""What a timed run has to tell, and the forms it is shown in: text, JSON, a page, a trace.
 
-Words. *busy*: the unit does work. *starved*: it waits for input. *blocked*: it waits for room in an output. *stalled*:
-it waits for a resource that others use (device memory, scratchpad ports, a ring link). The four and the time after a
-unit's end add up to the launch. *bound*: the least time any schedule of this program could take on the machine, and the
-resource that sets it. Times are nanoseconds of the model, sizes are bytes; nothing here was measured on a device.
+Words are those of :mod:`ktir.backends.dataflow.timing`. Times are nanoseconds of the model, sizes are bytes; nothing
+here was measured on a device.
 """
 
 from __future__ import annotations
@@ -11,98 +9,62 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from ktir.backends.dataflow.timing import LaunchTime, Timing
 from ktir.errors import FileUnusable
+from ktir.machine.description import Machine
 
-
-@dataclass(frozen=True, slots=True)
-class Kernel:
-    """One launch. ``ddr_read``, ``ddr_written`` and ``ring`` are bytes moved during it."""
-
-    launch: int
-    name: str
-    cores: int
-    start_ns: float
-    time_ns: float
-    bound_ns: float
-    bound_by: str
-    ddr_read: int
-    ddr_written: int
-    ring: int
-    plan: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """How one unit of one core spent its time over the whole program."""
-
-    core: int
-    corelet: int
-    name: str
-    busy_ns: float
-    starved_ns: float
-    blocked_ns: float
-    stalled_ns: float
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """A stretch of a unit's time in one state; ``label`` names what it worked on."""
-
-    core: int
-    corelet: int
-    unit: str
-    start_ns: float
-    stop_ns: float
-    state: str
-    label: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """A value of the machine description with where it comes from."""
-
-    name: str
-    value: str
-    source: str
-    confidence: str
+MODELLED = (
+    "Times come from a model of the machine; nothing was measured on a device. The values it rests on are listed with "
+    "their sources."
+)
+STATES = ("busy", "starved", "blocked", "stalled")
+ARITHMETIC = "f16 is computed as f16 and rated as the machine rates it; the device's own 16-bit format is not modelled."
 
 
 @dataclass(frozen=True)
 class Report:
-    """The whole story of a timed run. ``notes`` are sentences the reader must know to read the numbers right."""
+    """The story of a timed run.
+
+    ``kernels`` names the kernel of each launch; ``plans`` its decisions, by kernel; ``counts`` are further numbers to
+    show; ``notes`` are sentences the reader must know to read the numbers right.
+    """
 
     title: str
-    machine: str
-    cores: int
-    total_ns: float
-    bound_ns: float
-    bound_by: str
-    ddr_read: int
-    ddr_written: int
-    ring: int
-    scratchpad_used: int
-    scratchpad_bytes: int
-    kernels: tuple[Kernel, ...] = ()
-    units: tuple[Unit, ...] = ()
-    intervals: tuple[Interval, ...] = ()
-    facts: tuple[Fact, ...] = ()
-    counts: tuple[tuple[str, int], ...] = ()
-    notes: tuple[str, ...] = ()
+    timing: Timing
+    machine: Machine
+    kernels: tuple[str, ...] = ()
+    plans: Mapping[str, str] = field(default_factory=dict[str, str])
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    notes: tuple[str, ...] = (MODELLED, ARITHMETIC)
 
-    @cached_property
-    def shares(self) -> Mapping[str, Mapping[str, float]]:
-        """For each kind of unit the share of the total that its instances are busy, starved, blocked, stalled, idle.
+    @property
+    def launches(self) -> list[tuple[LaunchTime, str, str]]:
+        """Each launch with its kernel and the kernel's plan."""
+        known = len(self.kernels)
+        names = [self.kernels[at] if at < known else "" for at, _ in enumerate(self.timing.launches)]
+        return [(each, name, self.plans.get(name, "")) for each, name in zip(self.timing.launches, names, strict=True)]
 
-        The average is over the instances that exist in the program.
-        """
-        kinds: dict[str, list[Unit]] = {}
-        for unit in self.units:
-            kinds.setdefault(unit.name, []).append(unit)
-        return {name: _share(units, self.total_ns) for name, units in kinds.items()}
+    @property
+    def data(self) -> dict[str, Any]:
+        """Everything but the timeline, as plain data."""
+        timing = dataclasses.asdict(dataclasses.replace(self.timing, intervals=()))
+        del timing["intervals"]
+        launches = [
+            {**dataclasses.asdict(launch), "kernel": name, "plan": plan} for launch, name, plan in self.launches
+        ]
+        return {
+            "format": "ktir-report-1",
+            "title": self.title,
+            **timing,
+            "launches": launches,
+            "shares": {name: dict(share) for name, share in self.timing.shares.items()},
+            "counts": dict(self.counts),
+            "notes": list(self.notes),
+        }
 
     @property
     def text(self) -> str:
@@ -113,8 +75,8 @@ class Report:
 
     @property
     def json(self) -> str:
-        """Everything, as one JSON object with ``"format": "ktir-report-1"``."""
-        return json.dumps({"format": "ktir-report-1", **dataclasses.asdict(self), "shares": self.shares}, indent=1)
+        """:attr:`data` as one JSON object."""
+        return json.dumps(self.data, indent=1, default=str)
 
     @property
     def html(self) -> str:
@@ -148,26 +110,12 @@ class Report:
         return self.text
 
 
-def _share(units: list[Unit], total_ns: float) -> dict[str, float]:
-    whole = total_ns * len(units) or 1.0
-    states: dict[str, float] = {
-        "busy": sum(u.busy_ns for u in units) / whole,
-        "starved": sum(u.starved_ns for u in units) / whole,
-        "blocked": sum(u.blocked_ns for u in units) / whole,
-        "stalled": sum(u.stalled_ns for u in units) / whole,
-    }
-    return {**states, "idle": max(0.0, 1.0 - sum(states.values()))}
-
-
 def format_time(nanoseconds: float) -> str:
     """Three digits and a unit: ``812 ns``, ``1.53 us``."""
     for factor, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "us")):
         if nanoseconds >= factor:
-            return (
-                f"{nanoseconds / factor:.3g} {unit}"
-                if nanoseconds < 1000 * factor
-                else f"{nanoseconds / factor:.0f} {unit}"
-            )
+            value = nanoseconds / factor
+            return f"{value:.3g} {unit}" if value < 1000 else f"{value:.0f} {unit}"
     return f"{nanoseconds:.0f} ns"
 
 

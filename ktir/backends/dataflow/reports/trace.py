@@ -1,4 +1,4 @@
-"""The report as trace events: one process a core, one thread a unit, one slice a stretch of work or waiting.
+"""The report as trace events: one process a core, one thread a unit, one slice a stretch of work.
 
 Format: the JSON array form of trace events, times in microseconds. Perfetto and browsers' tracing pages read it.
 """
@@ -10,65 +10,71 @@ from typing import Any
 
 from ktir.backends.dataflow.reports.report import Report
 
-LAUNCHES = -1
+LAUNCHES = 1_000_000
 """The process that shows the launches; cores are processes 0 and up."""
+
+Event = dict[str, Any]
 
 
 def as_trace(report: Report) -> str:
     """The events of ``report`` as JSON text."""
-    tracks = {track: number for number, track in enumerate(sorted({(u.name, u.corelet) for u in report.units}))}
+    timing = report.timing
+    tracks = {track: number for number, track in enumerate(sorted({(u.unit, u.corelet) for u in timing.units}))}
     events = [*_launches(report), *_names(report, tracks), *_slices(report, tracks)]
-    return json.dumps({"traceEvents": events, "displayTimeUnit": "ns", "otherData": {"machine": report.machine}})
+    other = {"machine": timing.machine, **timing.presets}
+    return json.dumps({"traceEvents": events, "displayTimeUnit": "ns", "otherData": other})
 
 
-def _launches(report: Report) -> list[dict[str, Any]]:
+def _launches(report: Report) -> list[Event]:
+    name: Event = {"ph": "M", "pid": LAUNCHES, "tid": 0, "name": "process_name", "args": {"name": "launches"}}
     return [
-        {"ph": "M", "pid": LAUNCHES, "tid": 0, "name": "process_name", "args": {"name": "launches"}},
+        name,
         *(
             {
                 "ph": "X",
                 "pid": LAUNCHES,
                 "tid": 0,
-                "name": kernel.name,
+                "name": kernel or f"launch {launch.launch}",
                 "cat": "launch",
-                "ts": kernel.start_ns / 1e3,
-                "dur": kernel.time_ns / 1e3,
-                "args": {"bound_ns": kernel.bound_ns, "bound_by": kernel.bound_by, "cores": kernel.cores},
+                "ts": launch.start_ns / 1e3,
+                "dur": launch.time_ns / 1e3,
+                "args": {"bound_ns": launch.bound_ns, "bound_by": launch.bound_by, "cores": launch.cores},
             }
-            for kernel in report.kernels
+            for launch, kernel, _ in report.launches
         ),
     ]
 
 
-def _names(report: Report, tracks: dict[tuple[str, int], int]) -> list[dict[str, Any]]:
+def _names(report: Report, tracks: dict[tuple[str, int], int]) -> list[Event]:
     """The names of the processes and threads."""
-    cores = sorted({unit.core for unit in report.units})
-    processes = [
+    cores = sorted({unit.core for unit in report.timing.units})
+    processes: list[Event] = [
         {"ph": "M", "pid": core, "tid": 0, "name": "process_name", "args": {"name": f"core {core}"}} for core in cores
     ]
-    threads = [
+    threads: list[Event] = [
         {
             "ph": "M",
             "pid": unit.core,
-            "tid": tracks[unit.name, unit.corelet],
+            "tid": tracks[unit.unit, unit.corelet],
             "name": "thread_name",
-            "args": {"name": f"{unit.name} {unit.corelet}"},
+            "args": {"name": f"{unit.unit} {unit.corelet}"},
         }
-        for unit in report.units
+        for unit in report.timing.units
     ]
     return [*processes, *threads]
 
 
-def _slices(report: Report, tracks: dict[tuple[str, int], int]) -> list[dict[str, Any]]:
+def _slices(report: Report, tracks: dict[tuple[str, int], int]) -> list[Event]:
+    kernels = {launch.launch: kernel for launch, kernel, _ in report.launches}
     return [
         {
             "ph": "X",
             "pid": interval.core,
-            "tid": tracks.get((interval.unit, interval.corelet), len(tracks)),
-            "name": interval.label or interval.state,
-            "cat": interval.state,
+            "tid": tracks[interval.unit, interval.corelet],
+            "name": kernels.get(interval.launch) or f"launch {interval.launch}",
+            "cat": "busy",
             "ts": interval.start_ns / 1e3,
             "dur": (interval.stop_ns - interval.start_ns) / 1e3,
         }
-        for interval in report.intervals
+        for interval in report.timing.intervals
     ]
