@@ -100,9 +100,7 @@ def _places(layout: StickLayout) -> Array:
     places = np.zeros(layout.extent, np.int64)
     for dim, extent in enumerate(layout.extent):
         index = np.arange(extent)
-        along = sum(
-            (index // walk.step % walk.size) * walk.stride for walk in layout.walks(dim)
-        )
+        along = sum((index // walk.step % walk.size) * walk.stride for walk in layout.walks(dim))
         places += np.asarray(along).reshape([-1 if d == dim else 1 for d in range(len(layout.extent))])
     return places
 

@@ -188,7 +188,9 @@ def widened(type: Attribute) -> ScalarBody:
     def body(args: Sequence[SSAValue]) -> tuple[list[Operation], SSAValue]:
         if type == i64:
             return [], args[0]
-        cast: Operation = arith.IndexCastOp(args[0], type) if isinstance(type, IndexType) else arith.TruncIOp(args[0], type)  # type: ignore
+        cast: Operation = (
+            arith.IndexCastOp(args[0], type) if isinstance(type, IndexType) else arith.TruncIOp(args[0], type)
+        )  # type: ignore
         return [cast], cast.results[0]
 
     return body

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from xdsl.dialects import affine, arith
 from xdsl.dialects.builtin import AffineMapAttr, IndexType
-from xdsl.ir import Block as IrBlock, Operation, Region, SSAValue
+from xdsl.ir import Block as IrBlock
+from xdsl.ir import Operation, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 
 from ktir.backends.dataflow.lower.plan import (
@@ -65,6 +66,7 @@ class UnitWriter:
 
     def __post_init__(self) -> None:
         self.block = IrBlock(arg_types=[INDEX])
+        self.block.args[0].name_hint = "core"
 
     def region(self) -> Region:
         """The finished body."""
@@ -98,6 +100,7 @@ class UnitWriter:
 
     def _loop(self, loop: Loop, active: Mask) -> list[Operation]:
         body = IrBlock(arg_types=[INDEX])
+        body.args[0].name_hint = loop.variable.name
         self.variables[loop.variable] = body.args[0]
         inside = self._items(loop.body, active & (loop.variable.trips > 0))
         if not inside:

@@ -374,7 +374,9 @@ def _outside(
         begin = start or 0
         for first, last in ((0, begin), (begin + size, shape[dim])):
             if last > first:
-                boxes.append(([*low[:dim], first, *low[dim + 1 :]], [*extents[:dim], last - first, *extents[dim + 1 :]]))
+                boxes.append(
+                    ([*low[:dim], first, *low[dim + 1 :]], [*extents[:dim], last - first, *extents[dim + 1 :]])
+                )
         low[dim], extents[dim] = begin, size
     return boxes
 
@@ -474,9 +476,7 @@ class Carried:
         moves.write(lowering.planner, lowering.limits, initial, first)
         return Carried(op, number, initial, tile)
 
-    def enter(
-        self, lowering: Lowering, argument: SSAValue, operand: SSAValue, end: Operation, at: CoreValue
-    ) -> None:
+    def enter(self, lowering: Lowering, argument: SSAValue, operand: SSAValue, end: Operation, at: CoreValue) -> None:
         """Binds the value of the iteration; where only the yield uses the new value, it is written in place."""
         if self.tile is None:
             self._induction(lowering, argument, operand, at)
@@ -534,9 +534,7 @@ def _if(lowering: Lowering, op: Operation) -> None:
     condition = lowering.integer(op.cond, op)
     if not condition.is_constant:
         refuse(op, "its condition changes in a loop", "split the loop where the condition changes")
-    places = [
-        planner.value_tile(*shape_and_element(result.type, op), "lx_st", slots=1) for result in op.results
-    ]
+    places = [planner.value_tile(*shape_and_element(result.type, op), "lx_st", slots=1) for result in op.results]
     taken = condition.constant != 0
     for mask, region in ((taken, op.true_region), (~taken, op.false_region)):
         if region.blocks:

@@ -229,7 +229,9 @@ class _Tracer:
     def _allocate_buffers(self, entry: func.FuncOp) -> None:
         """Places the buffers that have no address behind those that have one."""
         allocations = [op for op in entry.walk() if isinstance(op, memref.AllocOp)]
-        addressed = {op: a.value.data for op in allocations if isinstance(a := op.attributes.get("ktdp.address"), IntegerAttr)}
+        addressed = {
+            op: a.value.data for op in allocations if isinstance(a := op.attributes.get("ktdp.address"), IntegerAttr)
+        }
         self.next_free = max((self._aligned(a + _memref_bytes(op)) for op, a in addressed.items()), default=0)
         for number, op in enumerate(allocations):
             size = _memref_bytes(op)

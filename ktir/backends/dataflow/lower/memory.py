@@ -175,7 +175,9 @@ class Constants:
 
 
 def _packed(attribute: DenseIntOrFPElementsAttr, element: Attribute) -> bytes:
-    if isinstance(element, IndexType | IntegerType) and not (isinstance(element, IntegerType) and element.width.data == 1):
+    if isinstance(element, IndexType | IntegerType) and not (
+        isinstance(element, IntegerType) and element.width.data == 1
+    ):
         width = element_bytes(element)
         return b"".join(int(v).to_bytes(width, "little", signed=True) for v in attribute.get_values())
     if isinstance(element, IntegerType):
@@ -363,11 +365,11 @@ def load(lowering: Lowering, op: ktdp.LoadOp) -> None:
             view = lowering.dense(view)
     else:
         source = tile_view(lowering, op, tile, tile.memory)
-        target, view = lowering.planner.value_tile(
-            tile.shape, source.element, "hbm_ld", slots=lowering.prefetch_slots
-        )
+        target, view = lowering.planner.value_tile(tile.shape, source.element, "hbm_ld", slots=lowering.prefetch_slots)
         moves.copy(lowering.planner, lowering.limits, "hbm_ld", source, target)
-    lowering.values[op.result] = view.shaped(shape, view.strides if len(view.strides) == len(shape) else row_major(shape, view.element))
+    lowering.values[op.result] = view.shaped(
+        shape, view.strides if len(view.strides) == len(shape) else row_major(shape, view.element)
+    )
 
 
 def store(lowering: Lowering, op: ktdp.StoreOp) -> None:
@@ -445,15 +447,20 @@ def _indirect(lowering: Lowering, tile: IndirectTile, index: View, lines: View, 
         tuple(tile.row_strides[v] for v in row),
         memory.element,
     )
-    return Gather(table, index, lines, memory.strides[tile.picked], lines.strides[len(tile.along) - 1] if tile.along else 0, scatters)
+    return Gather(
+        table,
+        index,
+        lines,
+        memory.strides[tile.picked],
+        lines.strides[len(tile.along) - 1] if tile.along else 0,
+        scatters,
+    )
 
 
 def _as_result(tile: IndirectTile, view: View, walk: Sequence[int]) -> View:
     """From the order of the walk to the order of the result."""
     at = {variable: position for position, variable in enumerate(walk)}
-    return view.shaped(
-        [tile.variables[v] for v in tile.order], [view.strides[at[v]] for v in tile.order]
-    )
+    return view.shaped([tile.variables[v] for v in tile.order], [view.strides[at[v]] for v in tile.order])
 
 
 def everywhere(cores: int) -> Mask:

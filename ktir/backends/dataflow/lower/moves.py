@@ -14,7 +14,8 @@ from math import prod
 
 import numpy as np
 from xdsl.dialects.builtin import IndexType
-from xdsl.ir import Attribute, Block as IrBlock, Region
+from xdsl.ir import Attribute, Region
+from xdsl.ir import Block as IrBlock
 
 from ktir.backends.dataflow.lower.plan import (
     Copy,
@@ -163,9 +164,7 @@ def _pieces_that_fit(planner: Planner, limits: Limits, views: Sequence[View], ta
     return _cut(planner, limits, box, views, lead - 1, max(1, most // inner), emit)
 
 
-def _cut(
-    planner: Planner, limits: Limits, box: Box, views: Sequence[View], dim: int, step: int, emit: Emit
-) -> None:
+def _cut(planner: Planner, limits: Limits, box: Box, views: Sequence[View], dim: int, step: int, emit: Emit) -> None:
     """Walks the dimensions before ``dim`` and cuts ``dim`` into runs of ``step``, the last one shorter."""
     whole, rest = divmod(box.counts[dim], step)
     bounded = max(0, len(box.counts) - dim - limits.descriptor_dims)
@@ -210,7 +209,9 @@ def constant_body(value: Attribute | None, element: Attribute) -> ScalarBody:
     def body(_: Sequence[object]) -> tuple[list[arith.ConstantOp], object]:
         attribute = value
         if attribute is None:
-            attribute = IntegerAttr(0, element) if isinstance(element, IntegerType | IndexType) else FloatAttr(0.0, element)
+            attribute = (
+                IntegerAttr(0, element) if isinstance(element, IntegerType | IndexType) else FloatAttr(0.0, element)
+            )
         made = arith.ConstantOp(attribute)
         return [made], made.result
 

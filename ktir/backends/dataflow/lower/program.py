@@ -9,7 +9,8 @@ from math import prod
 import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, ModuleOp
-from xdsl.ir import Block as IrBlock, Operation, Region, SSAValue
+from xdsl.ir import Block as IrBlock
+from xdsl.ir import Operation, Region, SSAValue
 
 from ktir.backends.dataflow.lower import kernel as kernels
 from ktir.backends.dataflow.lower import moves, scalars
@@ -202,6 +203,7 @@ class Assembly:
         )
 
     def _declare(self, place: Storage | Tile, made: dfp.BufferOp) -> None:
+        made.result.name_hint = name_hint(made.sym_name.data)
         self.declared.append(made)
         self.buffers[place] = Resolved(made.result)
 
@@ -307,6 +309,7 @@ class Assembly:
             source, target = QUEUE_ENDS[name]
             described = self.machine.queue(source, target)
             self.queues[name] = dfp.QueueOp(name, source, target, described.depth, described.width)
+            self.queues[name].result.name_hint = name
         return self.queues[name].result
 
     def _unit(self, name: str) -> dfp.UnitOp | None:
@@ -319,6 +322,12 @@ class Assembly:
                 writer.barrier(plan.number, self.traced.launches[plan.number].call)
             writer.launch(plan)
         return dfp.UnitOp(name, list(range(self.cores)), 0, writer.region())
+
+
+def name_hint(name: str) -> str | None:
+    """``name`` where it can stand in the text as the name of a value."""
+    hint = "".join(letter if letter.isalnum() else "_" for letter in name)
+    return hint if hint and hint[0].isalpha() else None
 
 
 def _united(left: Occupied, right: Occupied) -> Occupied:

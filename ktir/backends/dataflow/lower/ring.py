@@ -120,9 +120,7 @@ def store_distributed(
         memory = distributed.partitions[piece.partition]
         there = _partition_view(lowering, op, tile, memory, piece, mask)
         here = arranged.sliced(piece.start, piece.extents, [1] * len(piece.start))
-        lowering.planner.guarded(
-            mask, lambda: moves.copy(lowering.planner, lowering.limits, "hbm_st", here, there)
-        )
+        lowering.planner.guarded(mask, lambda: moves.copy(lowering.planner, lowering.limits, "hbm_st", here, there))
 
     for_each_kind(lowering, pieces, move)
 
@@ -154,7 +152,10 @@ def _partition_view(
     """The piece where it lies in global memory."""
     storage = lowering.places.in_global(op, memory, mask & lowering.planner.active)
     return View(
-        storage, memory.address - storage.offset + _distance(tile, memory, piece), piece.extents, memory.strides,
+        storage,
+        memory.address - storage.offset + _distance(tile, memory, piece),
+        piece.extents,
+        memory.strides,
         memory.element,
     )
 
@@ -236,8 +237,11 @@ def _send_all(lowering: Lowering, block: Block, by_reader: Sequence[Sequence[Tra
         kinds = grouped(lowering.cores, current, lambda t: (t.piece.extents, t.source.strides, t.source.place))
         for mask, shared in kinds:
             first = next(iter(shared.values())).source
-            offset = _of_readers(lowering.cores, {owner: t.source.offset for owner, t in shared.items()},
-                                 {owner: t.reader for owner, t in shared.items()})
+            offset = _of_readers(
+                lowering.cores,
+                {owner: t.source.offset for owner, t in shared.items()},
+                {owner: t.reader for owner, t in shared.items()},
+            )
             source = View(first.place, offset, first.shape, first.strides, first.element)
             destination = _table(lowering.cores, {owner: t.reader for owner, t in shared.items()})
             send(lowering, block, mask, source, destination)
@@ -264,10 +268,7 @@ def _of_readers(cores: int, values: Mapping[int, CoreValue], readers: Mapping[in
     result = np.array([int(values[core].constant[readers[core]]) if core in values else 0 for core in range(cores)])
     terms = {
         atom: np.array(
-            [
-                int(values[core].terms.get(atom, empty)[readers[core]]) if core in values else 0
-                for core in range(cores)
-            ]
+            [int(values[core].terms.get(atom, empty)[readers[core]]) if core in values else 0 for core in range(cores)]
         )
         for atom in atoms
     }
@@ -296,7 +297,9 @@ def send(lowering: Lowering, block: Block, mask: Mask, source: View, destination
     planner.guarded(
         mask,
         lambda: moves.for_each_piece(
-            planner, [source], lowering.limits.descriptor_dims,
+            planner,
+            [source],
+            lowering.limits.descriptor_dims,
             lambda views: planner.add("ring_tx", Send(views[0], destination)) and None,
         ),
     )
@@ -309,7 +312,9 @@ def receive(lowering: Lowering, mask: Mask, target: View, origin: CoreValue) -> 
     planner.guarded(
         mask,
         lambda: moves.for_each_piece(
-            planner, [target], lowering.limits.descriptor_dims,
+            planner,
+            [target],
+            lowering.limits.descriptor_dims,
             lambda views: planner.add("ring_rx", Receive(views[0], origin)) and None,
         ),
     )
@@ -418,7 +423,9 @@ def runs_of(cores: int, lists: Mapping[int, Sequence[int]]) -> list[Run]:
     ]
 
 
-def _each_run(lowering: Lowering, name: str, lists: Mapping[int, Sequence[int]], work: Callable[[CoreValue], None]) -> None:
+def _each_run(
+    lowering: Lowering, name: str, lists: Mapping[int, Sequence[int]], work: Callable[[CoreValue], None]
+) -> None:
     for run in runs_of(lowering.cores, lists):
         if not run.trips[lowering.planner.active].any():
             continue

@@ -208,9 +208,7 @@ def _block_view(view: View, *groups: tuple[Dims, int]) -> View:
     return view.shaped([count for count, _ in dims], [stride for _, stride in dims])
 
 
-def blocks(
-    lowering: Lowering, dims: Dims, limit: int, emit: Callable[[Dims, Sequence[CoreValue]], None]
-) -> None:
+def blocks(lowering: Lowering, dims: Dims, limit: int, emit: Callable[[Dims, Sequence[CoreValue]], None]) -> None:
     """``emit`` on runs of at most ``limit`` elements of ``dims``, with the byte offset of each operand's run."""
     operands = len(dims[0][1]) if dims else 0
     nothing = [constant(0, lowering.cores)] * operands
@@ -339,14 +337,14 @@ def _generic_form(lowering: Lowering, op: Operation) -> tuple[Reduced, Tensor]:
         body = _cloned(op, block, accumulator=len(block.args) - 1, elements=used)
         return Reduced(extents, kept, folded, source, body, combiner), lowering.tensor(op.outputs[0], op)
     if not _splits(block, accumulator):
-        refuse(op, "its body mixes several inputs with the accumulator", "compute the elements in an operation before it")
+        refuse(
+            op, "its body mixes several inputs with the accumulator", "compute the elements in an operation before it"
+        )
     source, last = _elements_first(lowering, op, extents, maps, block, used)
 
     def combine(args: Sequence[SSAValue]) -> tuple[list[Operation], SSAValue]:
         operands = [args[0] if operand is accumulator else args[1] for operand in last.operands]
-        made = type(last).create(
-            operands=operands, result_types=[args[0].type], properties=dict(last.properties)
-        )
+        made = type(last).create(operands=operands, result_types=[args[0].type], properties=dict(last.properties))
         return [made], made.results[0]
 
     return Reduced(extents, kept, folded, source, combine, last.name), lowering.tensor(op.outputs[0], op)
@@ -445,9 +443,7 @@ def _reduce_pieces(
         loop = planner.open_loop("r", np.full(planner.cores, outer.counts[0], dtype=np.int64))
         at = variable(loop.variable)
         rest = Box(outer.counts[1:] or (1,), tuple(strides[1:] or (0,) for strides in outer.strides))
-        moved = [
-            view.moved(at * strides[0]) for view, strides in zip((source, target), outer.strides, strict=False)
-        ]
+        moved = [view.moved(at * strides[0]) for view, strides in zip((source, target), outer.strides, strict=False)]
         begun = start.moved(at * outer.strides[2][0]) if start is not None else None
         _reduce_pieces(lowering, reduced, rest, length, inner, moved[0], moved[1], begun)
         return planner.close_loop(loop)

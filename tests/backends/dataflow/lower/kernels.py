@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ktir.backends.dataflow import verify
 from ktir.backends.dataflow.lower import ArrayArgument, LoweredProgram, lower_to_dfp
 from ktir.backends.dataflow.run import DTYPES, run
 from ktir.dialect.text.parser import parse_module
@@ -123,6 +124,7 @@ def check(
     """Lowers, runs in two unit orders with equal results, and compares."""
     program = lowered(text, function, arguments)
     program.module.verify()
+    verify.check(program.module, program.machine)
     found = outputs(program, arguments)
     again = outputs(program, arguments, seed=1)
     for name, want in expected.items():

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ktir.backends.dataflow import verify
 from ktir.conformance.case import parse_case
 from tests.backends.dataflow.lower.kernels import check, fetch, kernel, lowered, normal, outputs, put, view
 
@@ -17,6 +18,7 @@ CASES = sorted((Path(__file__).parents[4] / "spec" / "cases").glob("*.ktir"))
 def test_conformance_cases_give_what_they_expect(path: Path) -> None:
     case = parse_case(path.read_text(), str(path))
     program = lowered(path.read_text(), case.function, case.inputs)
+    verify.check(program.module, program.machine)
     case.check(outputs(program, case.inputs, seed=3))
 
 
@@ -138,7 +140,7 @@ def test_attention_carries_three_values() -> None:
         fetch("kv", "%k", [keys, width], "%at, %c0", [block, width], "f16"),
         fetch("vv", "%v", [keys, width], "%at, %c0", [block, width], "f16"),
         "%s = linalg.generic {indexing_maps = [affine_map<(i, j, c) -> (i, c)>, affine_map<(i, j, c) -> (j, c)>,"
-        " affine_map<(i, j, c) -> (i, j)>], iterator_types = [\"parallel\", \"parallel\", \"reduction\"]}"
+        ' affine_map<(i, j, c) -> (i, j)>], iterator_types = ["parallel", "parallel", "reduction"]}'
         " ins(%qv, %kv : tensor<8x32xf16>, tensor<32x32xf16>) outs(%a0 : tensor<8x32xf32>) {",
         "^bb0(%x: f16, %y: f16, %z: f32):",
         "%x1 = arith.extf %x : f16 to f32",
@@ -256,7 +258,9 @@ def test_matrices_larger_than_the_accumulators_are_cut() -> None:
     )
     a, b = normal([rows, depth]), normal([columns, depth], seed=1)
     want = a.astype(np.float64) @ b.astype(np.float64).T + 0.5
-    check(text, {"a_ptr": a, "b_ptr": b, "c_ptr": np.zeros((rows, columns), np.float32)}, {"c_ptr": want}, absolute=1e-3)
+    check(
+        text, {"a_ptr": a, "b_ptr": b, "c_ptr": np.zeros((rows, columns), np.float32)}, {"c_ptr": want}, absolute=1e-3
+    )
 
 
 def test_a_distributed_view_of_device_memory_is_put_together() -> None:
