@@ -57,20 +57,22 @@ class Box:
         return len(self.merged.counts)
 
     def touches(self, word: int, misalignment: int = 0) -> int:
-        """Words fetched by the walk, for a first byte that is ``misalignment`` past a word."""
+        """Words fetched by the walk, for a first byte that is ``misalignment`` past a word; at worst, if blocks differ.
+
+        The innermost dimensions form a block that is swept once; every iteration of the others sweeps a block again,
+        unless the block is a single word and the iteration stays in it.
+        """
         box = self.merged
-        run, touched = self.width, 1 + (misalignment + self.width - 1) // word
-        for count, stride in zip(reversed(box.counts), reversed(box.strides), strict=True):
-            reach = (count - 1) * abs(stride) + run
-            if touched == 1 and (abs(stride) < word or reach <= word):
-                run = reach
-                touched = 1 + (misalignment % word + reach - 1) // word
-            elif stride:
-                run = reach
-                touched *= count
-            elif touched > 1:
-                touched *= count
-        return touched
+        low, high, depth = 0, self.width, len(box.counts)
+        while depth and _swept(box, depth - 1, low, high, word, misalignment):
+            far = (box.counts[depth - 1] - 1) * box.strides[depth - 1]
+            low, high, depth = low + min(0, far), high + max(0, far), depth - 1
+        outer = list(zip(box.counts[:depth], box.strides[:depth], strict=True))
+        if any(stride % word for _, stride in outer):
+            touched = (high - low + word - 2) // word + 1
+        else:
+            touched = (misalignment + high - 1) // word - (misalignment + low) // word + 1
+        return touched * prod(count for count, _ in outer)
 
     def runs(self, longest: int) -> int:
         """Contiguous requests of at most ``longest`` bytes that cover the walk."""
@@ -79,3 +81,14 @@ class Box:
         run = box.counts[-1] * self.width if contiguous else self.width
         outer = box.counts[:-1] if contiguous else box.counts
         return prod(outer) * -(-run // longest)
+
+
+def _swept(box: Box, depth: int, low: int, high: int, word: int, misalignment: int) -> bool:
+    """Whether the dimension continues the sweep over bytes [low, high): so far one word, and no word left out."""
+    within_one = (misalignment + low) // word == (misalignment + high - 1) // word
+    return (
+        (within_one
+        and abs(box.strides[depth]) < word)
+        or ((low, high) == (0, box.width)
+        and abs(box.strides[depth]) <= box.width)
+    )
