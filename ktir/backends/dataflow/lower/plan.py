@@ -412,10 +412,15 @@ def insert_handshakes(plan: LaunchPlan) -> None:
     """
     before: dict[Item, list[Handshake]] = {}
     after: dict[Item, list[Handshake]] = {}
+    at_start: dict[Block, list[Handshake]] = {}
     at_end: dict[Block, list[Handshake]] = {}
     for tile in plan.tiles:
         for writing in tile.writings:
             items = _items_of(writing.steps, writing.block)
+            if not items:
+                pair = [Handshake(tile.producer, "reserve", tile), Handshake(tile.producer, "commit", tile)]
+                at_start.setdefault(writing.block, []).extend(pair)
+                continue
             before.setdefault(items[0], []).append(Handshake(tile.producer, "reserve", tile))
             after.setdefault(items[-1], []).append(Handshake(tile.producer, "commit", tile))
         for reading in tile.readings:
@@ -429,15 +434,16 @@ def insert_handshakes(plan: LaunchPlan) -> None:
                     after.setdefault(reading.anchor, []).extend((take, give))
                 else:
                     at_end.setdefault(reading.block, []).extend((take, give))
-    _insert(plan.body, before, after, at_end)
+    _insert(plan.body, before, after, at_start, at_end)
 
 
 def _items_of(steps: Sequence[Step], block: Block) -> list[Item]:
     """The items of ``block`` that contain ``steps``, in order."""
-    return [_item_in(step, block) for step in steps]
+    return [item_in(step, block) for step in steps]
 
 
-def _item_in(step: Step, block: Block) -> Item:
+def item_in(step: Step, block: Block) -> Item:
+    """The item of ``block`` that is or contains ``step``."""
     item: Step | Loop = step
     while item.parent is not block:
         assert item.parent.loop is not None, "a tile is used outside the block that defines it"
@@ -449,15 +455,16 @@ def _insert(
     block: Block,
     before: dict[Item, list[Handshake]],
     after: dict[Item, list[Handshake]],
+    at_start: dict[Block, list[Handshake]],
     at_end: dict[Block, list[Handshake]],
 ) -> None:
-    items: list[Item] = []
+    items: list[Item] = list(at_start.get(block, ()))
     for item in block.items:
         items += before.get(item, ())
         items.append(item)
         items += after.get(item, ())
         if isinstance(item, Loop):
-            _insert(item.body, before, after, at_end)
+            _insert(item.body, before, after, at_start, at_end)
     block.items = items + at_end.get(block, [])
 
 

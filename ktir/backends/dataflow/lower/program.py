@@ -32,14 +32,14 @@ from ktir.backends.dataflow.lower.plan import (
     insert_handshakes,
     views_of,
 )
-from ktir.backends.dataflow.lower.reuse import share_tiles
+from ktir.backends.dataflow.lower.reuse import across_blocks, everything, share_tiles, temporaries
 from ktir.backends.dataflow.lower.tensors import Splat
 from ktir.backends.dataflow.lower.values import PerCore, constant
 from ktir.dialect import dfp, ktdp
 from ktir.dialect.locations import location_of
 from ktir.errors import CapacityExceeded
 from ktir.machine.description import Machine
-from ktir.maths.lifetimes import Occupied, Room, Tenant, allocate
+from ktir.maths.lifetimes import Allocation, Occupied, Room, Tenant, allocate
 
 UNITS = ("hbm_ld", "hbm_st", "lx_ld", "lx_st", "pe", "sfu", "ring_tx", "ring_rx")
 """Order in which the programs of the units are written."""
@@ -126,8 +126,6 @@ def plan_launch(
 
     planner.active = np.ones(cores, dtype=np.bool_)
     planner.guarded(everyone, body)
-    share_tiles(plan)
-    insert_handshakes(plan)
     return plan
 
 
@@ -262,17 +260,18 @@ class Assembly:
 
     def _declare_tiles(self, plan: LaunchPlan, regions: Sequence[Occupied]) -> None:
         """Addresses for the tiles of a launch, apart from each other and from the regions that live then."""
-        align = self.machine.alignment
-        tiles = {f"l{plan.number}_{tile.name}": tile for tile in plan.tiles}
-        tenants = [
-            Tenant(name, -(-tile.size // align) * align * tile.slots, plan.number, plan.number)
-            for name, tile in tiles.items()
-        ]
-        allocation = allocate(tenants, alignment=align, occupied=regions)
-        used = max((room.stop for room in allocation.rooms.values()), default=0)
+        allocation = self._allocate(plan, regions)
+        used = _end_of(allocation)
+        for kind, same_block in ((temporaries, True), (across_blocks, False), (everything, True)):
+            if used > self.machine.scratchpad_bytes:
+                share_tiles(plan, kind, same_block=same_block)
+                allocation = self._allocate(plan, regions)
+                used = _end_of(allocation)
         self.lx_bytes = max(self.lx_bytes, used)
         if used > self.machine.scratchpad_bytes:
             self._overflow(plan, used)
+        insert_handshakes(plan)
+        tiles = {tile_name(plan, tile): tile for tile in plan.tiles}
         for name, tile in tiles.items():
             room = allocation.rooms[name]
             made = dfp.BufferOp(
@@ -287,6 +286,14 @@ class Assembly:
             )
             made.location = tile.origin.location
             self._declare(tile, made)
+
+    def _allocate(self, plan: LaunchPlan, regions: Sequence[Occupied]) -> Allocation:
+        align = self.machine.alignment
+        tenants = [
+            Tenant(tile_name(plan, tile), -(-tile.size // align) * align * tile.slots, plan.number, plan.number)
+            for tile in plan.tiles
+        ]
+        return allocate(tenants, alignment=align, occupied=regions)
 
     def _overflow(self, plan: LaunchPlan, used: int) -> None:
         largest = sorted(plan.tiles, key=lambda tile: -tile.size * tile.slots)[:5]
@@ -322,6 +329,16 @@ class Assembly:
                 writer.barrier(plan.number, self.traced.launches[plan.number].call)
             writer.launch(plan)
         return dfp.UnitOp(name, list(range(self.cores)), 0, writer.region())
+
+
+def _end_of(allocation: Allocation) -> int:
+    """The first byte behind all tiles."""
+    return max((room.stop for room in allocation.rooms.values()), default=0)
+
+
+def tile_name(plan: LaunchPlan, tile: Tile) -> str:
+    """The name of a tile among all launches."""
+    return f"l{plan.number}_{tile.name}"
 
 
 def name_hint(name: str) -> str | None:

@@ -16,6 +16,7 @@ from ktir.backends.dataflow import verify
 from ktir.backends.dataflow.lower import ArrayArgument, LoweredProgram, lower_to_dfp
 from ktir.backends.dataflow.run import DTYPES, run
 from ktir.dialect.text.parser import parse_module
+from ktir.errors import CapacityExceeded
 from ktir.machine import Machine, load
 
 Array = NDArray[Any]
@@ -97,13 +98,15 @@ def kernel(arguments: str, grid: Sequence[int], *lines: str, name: str = "k") ->
     return f"func.func @{name}({arguments}) attributes {{grid = {list(grid)}}} {{\n{constants}\n{body}\nreturn\n}}\n"
 
 
-def lowered(text: str, function: str | None, arguments: Mapping[str, Any]) -> LoweredProgram:
+def lowered(
+    text: str, function: str | None, arguments: Mapping[str, Any], machine: Machine | None = None
+) -> LoweredProgram:
     """The program of ``function`` for arrays and scalars by name."""
     given = {
         name: value if isinstance(value, PASSED) else ArrayArgument(value.shape, ELEMENTS[value.dtype])
         for name, value in arguments.items()
     }
-    return lower_to_dfp(parse_module(text, "kernel.mlir"), spyre(), function, given)
+    return lower_to_dfp(parse_module(text, "kernel.mlir"), machine or spyre(), function, given)
 
 
 def outputs(program: LoweredProgram, arguments: Mapping[str, Any], seed: int | None = None) -> dict[str, Array]:
@@ -127,11 +130,27 @@ def check(
     verify.check(program.module, program.machine)
     found = outputs(program, arguments)
     again = outputs(program, arguments, seed=1)
+    tight = in_less_space(text, function, arguments, program.lx_bytes)
+    squeezed = outputs(tight, arguments, seed=2) if tight is not None else found
     for name, want in expected.items():
         assert found[name].tobytes() == again[name].tobytes(), f"{name} depends on the order of units"
+        assert found[name].tobytes() == squeezed[name].tobytes(), f"{name} depends on the size of the scratchpad"
         np.testing.assert_allclose(
             found[name].astype(np.float64), want.astype(np.float64), rtol=relative, atol=absolute, err_msg=name
         )
+    return program
+
+
+def in_less_space(
+    text: str, function: str | None, arguments: Mapping[str, Any], used: int
+) -> LoweredProgram | None:
+    """The program for a scratchpad of three quarters of what it used, verified; None if it does not fit."""
+    machine = load("spyre", scratchpad=str(used * 3 // 4))
+    try:
+        program = lowered(text, function, arguments, machine)
+    except CapacityExceeded:
+        return None
+    verify.check(program.module, machine)
     return program
 
 
