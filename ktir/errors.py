@@ -181,14 +181,6 @@ class ScratchpadOverlap(ExecutionError):
     """Two buffers of a scratchpad share bytes while both are in use."""
 
 
-class ElementTypeMismatch(ExecutionError):
-    """A load or store of another element type than the view has."""
-
-
-class AccessShapeMismatch(ExecutionError):
-    """An access tile whose type does not have the shape or the number of elements that its set and order give."""
-
-
 class ViewTypeMismatch(ExecutionError):
     """A view whose memref type says another layout or memory space than the operation does."""
 

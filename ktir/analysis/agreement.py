@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Operation
 from ktir.analysis.accesses import Access, Launch, Tile, View, element_of
 from ktir.analysis.findings import doubtful, proven
 from ktir.dialect import ktdp
-from ktir.errors import AccessShapeMismatch, Diagnostic, ElementTypeMismatch, ViewTypeMismatch
+from ktir.errors import Diagnostic, ElementTypeMismatch, TileShapeMismatch, ViewTypeMismatch
 
 
 def check_agreement(launch: Launch) -> Iterator[Diagnostic]:
@@ -67,14 +67,14 @@ def shape_conflict(tile: Tile) -> Iterator[Diagnostic]:
     if tile.count is not None and tile.count != prod(tile.shape):
         yield proven(
             tile.operation,
-            AccessShapeMismatch,
+            TileShapeMismatch,
             f"the access set has {tile.count} points, but the tile type has {prod(tile.shape)} elements",
             "make the set the box of the type's shape",
         )
     elif tile.steps is None and tile.touched is not None and tile.touched != tile.shape:
         yield doubtful(
             tile.operation,
-            AccessShapeMismatch,
+            TileShapeMismatch,
             f"the set and the order give the shape {shape_text(tile.touched)}, but the tile type says "
             f"{shape_text(tile.shape)}; elements are listed in the order's sequence",
             "permute the type's shape as the order permutes the dimensions",

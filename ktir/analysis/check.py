@@ -17,6 +17,7 @@ from ktir.analysis.bounds import check_bounds
 from ktir.analysis.coverage import check_coverage
 from ktir.analysis.findings import distinct, proven, unknown
 from ktir.analysis.grid import check_grids, check_loops, check_spans
+from ktir.analysis.inter_tile import check_inter_tile
 from ktir.analysis.races import check_races
 from ktir.analysis.scratchpad import check_scratchpad
 from ktir.analysis.undefined import check_undefined
@@ -43,6 +44,7 @@ def check_launch(launch: Launch, machine: Machine | None) -> Iterator[Diagnostic
     yield from check_bounds(launch)
     yield from check_scratchpad(launch, machine.scratchpad_bytes if machine else None)
     yield from check_races(launch)
+    yield from check_inter_tile(launch)
     yield from check_loops(launch, on_a_machine=machine is not None)
     yield from check_spans(launch, machine.span_limit_bytes if machine else 0)
     yield from (unknown(operation, question) for operation, question in launch.undecided)

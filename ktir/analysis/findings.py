@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from xdsl.dialects import func, scf
 from xdsl.ir import Operation
 
 from ktir.dialect.locations import location_of
@@ -44,3 +45,13 @@ def cores_text(cores: NDArray[np.int64]) -> str:
         return f"core {unique[0]}"
     shown = ", ".join(str(c) for c in unique[:3])
     return f"cores {shown}" + (f" and {len(unique) - 3} others" if len(unique) > 3 else "")
+
+
+def always_runs(operation: Operation) -> bool:
+    """Whether nothing round an operation may skip it."""
+    around = operation.parent_op()
+    while around is not None and not isinstance(around, func.FuncOp):
+        if not isinstance(around, scf.ForOp):
+            return False
+        around = around.parent_op()
+    return True

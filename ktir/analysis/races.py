@@ -1,7 +1,8 @@
 """Whether two cores touch the same bytes in one launch, at least one of them writing.
 
-Between cores of one launch nothing is ordered but what an inter-tile operation orders. Two writes are always a fault;
-a write and a read are one where the kernel has no inter-tile operation at all, and an open question where it has.
+Between cores of one launch nothing is ordered but what an inter-tile operation orders. Two writes are a fault, or worth
+a warning where all cores store the same value; a write and a read are a fault. Where the kernel has inter-tile
+operations that may come between the two, it is an open question.
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from xdsl.ir import Operation
 
 from ktir.analysis.accesses import Access, Launch
-from ktir.analysis.findings import proven, unknown
+from ktir.analysis.findings import doubtful, proven, unknown
 from ktir.analysis.footprint import Footprint, Region, clash, footprints
 from ktir.analysis.ranges import Integers
+from ktir.analysis.variation import differs_by_core
+from ktir.dialect import ktdp
 from ktir.errors import Diagnostic, KtirError, ReadWriteRace, RemoteReadRace, WriteConflict
 
 
@@ -28,9 +32,9 @@ def check_races(launch: Launch) -> Iterator[Diagnostic]:
     for access in unplaced:
         yield unknown(access.operation, "whether two cores write the same elements is not decided")
     for region, written in writes.items():
-        conflict = list(write_conflicts(written))
-        yield from conflict
-        if not conflict:
+        conflicts = list(write_conflicts(launch, written))
+        yield from conflicts
+        if not conflicts:
             yield from read_races(launch, region, written, reads.get(region, []))
 
 
@@ -74,11 +78,11 @@ def joined(parts: Sequence[Integers]) -> Integers:
     return np.concatenate(parts)
 
 
-def write_conflicts(written: Sequence[Footprint]) -> Iterator[Diagnostic]:
+def write_conflicts(launch: Launch, written: Sequence[Footprint]) -> Iterator[Diagnostic]:
     """Bytes that two cores write: proven, or possible only."""
     runs = Runs(written)
     pair = runs.clash(runs.sure)
-    if pair is not None:
+    if pair is not None and not (launch.ordered and may_be_ordered(runs, pair)):
         yield conflict(runs, pair, WriteConflict, "write")
         return
     pair = runs.clash(np.ones(len(runs.core), np.bool_))
@@ -87,11 +91,24 @@ def write_conflicts(written: Sequence[Footprint]) -> Iterator[Diagnostic]:
         yield unknown(later.access.operation, "whether two cores write the same elements is not decided")
 
 
+def may_be_ordered(runs: Runs, pair: tuple[int, int]) -> bool:
+    """Whether two runs come from different places or iterations, so that an inter-tile operation may lie between."""
+    first, second = (runs.of(run).access for run in pair)
+    return first is not second or bool(first.loops)
+
+
+def stores_by_core(store: Operation) -> bool:
+    """Whether what is stored depends on the core; cores that store equal values do no harm."""
+    return isinstance(store, ktdp.StoreOp) and differs_by_core(store.data)
+
+
 def conflict(runs: Runs, pair: tuple[int, int], error: type[KtirError], verb: str) -> Diagnostic:
     first, second = sorted(pair, key=lambda run: runs.of(run).access.order)
     footprint = runs.of(second)
     element = (int(max(runs.start[first], runs.start[second])) % (1 << 44)) // footprint.view.element_bytes
-    return proven(
+    stores = (runs.of(run).access.operation for run in pair)
+    report = proven if any(stores_by_core(store) for store in stores) else doubtful
+    return report(
         footprint.access.operation,
         error,
         f"cores {runs.core[first]} and {runs.core[second]} {verb} the same elements of {footprint.view.name} "

@@ -12,7 +12,7 @@ from xdsl.dialects import func, scf, tensor
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue, Use
 
-from ktir.analysis.findings import doubtful, proven
+from ktir.analysis.findings import always_runs, doubtful, proven
 from ktir.errors import AccumulatesOntoEmpty, Diagnostic, UninitialisedRead
 
 CONTRACTIONS = frozenset(
@@ -88,13 +88,3 @@ def reads(operation: Operation) -> bool:
     passing = isinstance(operation, scf.ForOp | scf.IfOp | scf.YieldOp | func.ReturnOp | func.CallOp)
     named = operation.name.startswith(OVERWRITING) and not operation.name.startswith("linalg.")
     return (not passing and not named and not operation.regions) or operation.name.startswith("linalg.")
-
-
-def always_runs(operation: Operation) -> bool:
-    """Whether nothing round an operation may skip it."""
-    around = operation.parent_op()
-    while around is not None and not isinstance(around, func.FuncOp):
-        if not isinstance(around, scf.ForOp):
-            return False
-        around = around.parent_op()
-    return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator as op
 from dataclasses import dataclass
 from itertools import product
 
@@ -16,6 +17,7 @@ from tests.settings import examples
 CORES = 3
 TRIPS = (4, 3)
 PREDICATES: tuple[Predicate, ...] = ("eq", "ne", "slt", "sle", "sgt", "sge")
+HOLDS = dict(zip(PREDICATES, (op.eq, op.ne, op.lt, op.le, op.gt, op.ge), strict=True))
 
 
 @dataclass(frozen=True)
@@ -66,9 +68,7 @@ def formulas(draw: st.DrawFn, counters: list[Value], depth: int) -> Formula:
             return Formula(ranges.greatest(a.value, b.value), {p: max(a.number[p], b.number[p]) for p in points})
         case _:
             predicate = draw(st.sampled_from(PREDICATES))
-            holds = {
-                "eq": int.__eq__, "ne": int.__ne__, "slt": int.__lt__, "sle": int.__le__, "sgt": int.__gt__, "sge": int.__ge__,
-            }[predicate]  # fmt: skip
+            holds = HOLDS[predicate]
             condition = ranges.compare(predicate, a.value, b.value)
             chosen = {p: (a if holds(a.number[p], b.number[p]) else b).number[p] for p in points}
             return Formula(ranges.choose(condition, a.value, b.value), chosen)

@@ -194,7 +194,7 @@ def input_view(b: Builder, type_: str, sizes: tuple[int, ...]) -> View:
     return make_view(b, type_, sizes)
 
 
-# -------------------------------------------------------------------------------------------------------------- accesses
+# ------------------------------------------------------------------------------------------------------------- accesses
 
 
 def tile_text(b: Builder, view: View, at: Sequence[str], set_: str, order: Sequence[int], shape: Sequence[int]) -> str:
@@ -277,8 +277,10 @@ def gather(b: Builder, type_: str, rows: int, columns: int, core: str) -> Value:
     order = b.draw(st.permutations([0, 1])) if b.chance(3) else [0, 1]
     shape = tuple((rows, columns)[k] for k in order)
     tile = b.op(
-        f"ktdp.construct_indirect_access_tile intermediate_variables(%m, %n) {table.name}[ind({indices}[%m + {first}]), "
-        f"(%n)] {{variables_space_order = {b.alias(order_map(order))}, variables_space_set = {b.alias(box((rows, columns)))}}} "
+        "ktdp.construct_indirect_access_tile intermediate_variables(%m, %n) "
+        f"{table.name}[ind({indices}[%m + {first}]), "
+        f"(%n)] {{variables_space_order = {b.alias(order_map(order))}, "
+        f"variables_space_set = {b.alias(box((rows, columns)))}}} "
         f": {table.memref}, {memref} -> !ktdp.access_tile<{shape[0]}x{shape[1]}xindex>",
         "ind",
     )
@@ -301,14 +303,15 @@ def through_scratchpad(b: Builder, value: Value) -> Value:
     return load(b, view, [zero] * len(value.shape), value.shape)
 
 
-# ------------------------------------------------------------------------------------------------------------- computing
+# ------------------------------------------------------------------------------------------------------------ computing
 
 
 def transpose(b: Builder, value: Value, order: Sequence[int]) -> Value:
     shape = tuple(value.shape[k] for k in order)
     out = empty(b, shape, value.type)
     name = b.op(
-        f"linalg.transpose ins({value.name} : {value.ir}) outs({out.name} : {out.ir}) permutation = [{', '.join(map(str, order))}]"
+        f"linalg.transpose ins({value.name} : {value.ir}) outs({out.name} : {out.ir}) "
+        f"permutation = [{', '.join(map(str, order))}]"
     )
     return Value(name, shape, value.type)
 
@@ -415,8 +418,8 @@ def reduced(b: Builder, x: Value) -> Value:
     init = splat(b, Value("", shape, x.type), b.integer(-2, 2))
     name = b.pick(combiners)
     if b.chance():
-        text = f"linalg.reduce {{ arith.{name} }} ins({x.name} : {x.ir}) outs({init.name} : {init.ir}) dimensions = [{dim}]"
-        result = b.op(text)
+        operands = f"ins({x.name} : {x.ir}) outs({init.name} : {init.ir})"
+        result = b.op(f"linalg.reduce {{ arith.{name} }} {operands} dimensions = [{dim}]")
     else:
         result = b.fresh()
         b.line(f"{result} = linalg.reduce ins({x.name} : {x.ir}) outs({init.name} : {init.ir}) dimensions = [{dim}]")
@@ -424,7 +427,7 @@ def reduced(b: Builder, x: Value) -> Value:
         b.line(f"    %r = arith.{name} %in, %acc : {x.type}")
         b.line(f"    linalg.yield %r : {x.type}")
         b.line("  }")
-    groups = {1: "[]", 2: "[[0, 1]]", 3: "[[0], [1, 2]]"}[len(x.shape)]
+    groups = {1: "[]", 2: "[[0, 1]]", 3: "[[0, 1], [2]]" if dim == 0 else "[[0], [1, 2]]"}[len(x.shape)]
     sizes = ", ".join(map(str, kept))
     target = Value("", kept, x.type)
     expanded = b.op(f"tensor.expand_shape {result} {groups} output_shape [{sizes}] : {init.ir} into {target.ir}")
@@ -538,8 +541,8 @@ def all_reduced(b: Builder, x: Value) -> Value:
     b.line("}")
     result = b.fresh()
     b.line(
-        f"{result} = ktdp.inter_tile_reduce({made}) consumer_tiles_per_group = {tiles}, identity({identity.name} : {x.ir}) "
-        f": {future} -> {x.ir} {{"
+        f"{result} = ktdp.inter_tile_reduce({made}) consumer_tiles_per_group = {tiles}, "
+        f"identity({identity.name} : {x.ir}) : {future} -> {x.ir} {{"
     )
     b.line(f"^bb0(%l: {x.ir}, %r: {x.ir}):")
     b.line(f"  %lr = arith.{name} %l, %r : {x.ir}")
@@ -560,8 +563,8 @@ def shifted(b: Builder, x: Value) -> Value:
     b.line("^bb0(%gid: index):")
     b.line(f"  ktdp.yield_partial {x.name} : {x.ir}")
     b.line("}")
-    text = f"ktdp.inter_tile_consume({made}) consumer_tiles_per_group = {tiles}, producer_dependency_per_consumer = {source}"
-    return Value(b.op(f"{text} : {future} -> {x.ir}"), x.shape, x.type)
+    sets = f"consumer_tiles_per_group = {tiles}, producer_dependency_per_consumer = {source}"
+    return Value(b.op(f"ktdp.inter_tile_consume({made}) {sets} : {future} -> {x.ir}"), x.shape, x.type)
 
 
 # ------------------------------------------------------------------------------------------------------------- programs
