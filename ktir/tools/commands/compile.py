@@ -60,14 +60,15 @@ def _model(text: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     build = getattr(_module(module_name), name, None)
     if not callable(build):
         raise UnsupportedInput(f"{module_name} has no callable {name!r}")
-    made: Any = build()
+    made: object = build()
     parts = list(cast("tuple[Any, ...]", made)) if isinstance(made, tuple) else []
-    model, args, kwargs = [*parts, {}] if len(parts) == 2 else parts if len(parts) == 3 else (None, None, None)
+    args: object = parts[1] if len(parts) in (2, 3) else None
+    kwargs: object = parts[2] if len(parts) == 3 else {}
     if not isinstance(args, tuple | list) or not isinstance(kwargs, dict):
         raise UnsupportedInput(
             f"{text} returned {type(made).__name__}", remedy="return (model, args) or (model, args, kwargs)"
         )
-    return model, tuple(cast("list[Any]", args)), cast("dict[str, Any]", kwargs)
+    return parts[0], tuple(cast("list[Any]", args)), cast("dict[str, Any]", kwargs)
 
 
 def _module(name: str) -> ModuleType:
