@@ -25,6 +25,7 @@ from ktir.machine.description import Machine
 
 if TYPE_CHECKING:
     from ktir.backends.dataflow.lower.memory import Constants, Places
+    from ktir.backends.dataflow.lower.structured import HeldSum
 
 T = TypeVar("T")
 
@@ -52,7 +53,7 @@ class Lowering:
     """Everything a rule needs.
 
     ``values`` is the environment; ``targets`` are places chosen ahead for results; ``open`` are tiles that are still
-    being written. ``everyone`` are the cores of the grid and ``coordinates`` their tile ids along its axes;
+    being written, ``held`` sums that stay in the matrix unit. ``everyone`` are the cores of the grid and ``coordinates`` their tile ids along its axes;
     ``stores_locally``: the kernel writes scratchpad views.
     """
 
@@ -67,6 +68,7 @@ class Lowering:
     values: dict[SSAValue, object] = field(default_factory=dict[SSAValue, object])
     targets: dict[SSAValue, View] = field(default_factory=dict[SSAValue, View])
     open: dict[SSAValue, View] = field(default_factory=dict[SSAValue, View])
+    held: dict[Operation, HeldSum] = field(default_factory=dict[Operation, "HeldSum"])
 
     @property
     def prefetch_slots(self) -> int:

@@ -413,13 +413,13 @@ def _structured(lowering: Lowering, op: LinalgStructuredOperation) -> None:
     if all(kind == "parallel" for kind in kinds):
         pointwise.lower_parallel(lowering, op)
         return
-    maps = [attribute.data for attribute in op.get_indexing_maps()]
-    if len(op.inputs) == 2 and len(op.outputs) == 1 and structured.multiplies_and_adds(op.body.block):
-        roles = structured.classify(*maps)
-        if roles is not None and roles.depth and isinstance(op.body.block.args[2].type, AnyFloat):
-            structured.lower_contraction(lowering, op, roles)
-            return
-    structured.lower_reduction(lowering, op)
+    if (held := lowering.held.get(op)) is not None:
+        held.step(lowering)
+        lowering.values[op.results[0]] = Undefined(*shape_and_element(op.results[0].type, op))
+    elif (roles := structured.contraction_roles(op)) is not None:
+        structured.lower_contraction(lowering, op, roles)
+    else:
+        structured.lower_reduction(lowering, op)
 
 
 # ---------------------------------------------------------------------------------------------------------- control flow
@@ -458,7 +458,9 @@ def _for(lowering: Lowering, op: Operation) -> None:
 class Carried:
     """A value that a loop carries: its initial value, then what each iteration makes of it."""
 
-    def __init__(self, loop: scf.ForOp, number: int, initial: Tensor | CoreValue, tile: Tile | None) -> None:
+    def __init__(
+        self, loop: scf.ForOp, number: int, initial: Tensor | CoreValue, tile: Tile | structured.HeldSum | None
+    ) -> None:
         self.loop, self.number, self.initial, self.tile = loop, number, initial, tile
         self.increment: CoreValue | None = None
         self.target: View | None = None
@@ -468,6 +470,12 @@ class Carried:
         """Writes the initial value into the first slot of a new tile, in front of the loop."""
         value = op.iter_args[number]
         known = lowering.values.get(value)
+        held = structured.held_sum(lowering.machine, op, number)
+        if held is not None and not lowering.held:
+            lowering.held[held.product] = held
+            initial = lowering.tensor(value, op)
+            held.begin(lowering, initial)
+            return Carried(op, number, initial, held)
         if isinstance(known, CoreValue) and scalars.is_integral(value.type):
             return Carried(op, number, known, None)
         initial = lowering.tensor(value, op)
@@ -480,6 +488,8 @@ class Carried:
         """Binds the value of the iteration; where only the yield uses the new value, it is written in place."""
         if self.tile is None:
             self._induction(lowering, argument, operand, at)
+            return
+        if isinstance(self.tile, structured.HeldSum):
             return
         assert not isinstance(self.initial, CoreValue)
         shape, element = self.initial.shape, self.initial.element
@@ -523,6 +533,12 @@ class Carried:
             lowering.values[result] = self.initial + self.increment * per_core(trips)
             return
         assert not isinstance(self.initial, CoreValue)
+        if isinstance(self.tile, structured.HeldSum):
+            del lowering.held[self.tile.product]
+            target, view = lowering.place(result, self.initial.shape, self.initial.element)
+            self.tile.finish(lowering, target)
+            lowering.values[result] = view
+            return
         anchor = loop if loop in lowering.planner.block.items else None
         reading = lowering.planner.reading(self.tile, anchor)
         lowering.values[result] = lowering.planner.dense(reading, self.initial.shape, self.initial.element)

@@ -11,18 +11,19 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-from xdsl.dialects import arith, linalg
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr
+from xdsl.dialects import arith, linalg, scf
+from xdsl.dialects.builtin import AnyFloat, Float32Type, FloatAttr, IntegerAttr
 from xdsl.dialects.linalg.ops import LinalgStructuredOperation
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
 from ktir.backends.dataflow.lower import moves
-from ktir.backends.dataflow.lower.context import Lowering, refuse, shape_and_element
+from ktir.backends.dataflow.lower.context import Lowering, only_reader, refuse, shape_and_element
 from ktir.backends.dataflow.lower.plan import Drain, Pe, ScalarBody, SfuReduce, Stream, View
 from ktir.backends.dataflow.lower.pointwise import Streams, ViewOf, iteration_space, operand_view
 from ktir.backends.dataflow.lower.tensors import Box, Pending, Splat, Tensor, Undefined
 from ktir.backends.dataflow.lower.values import CoreValue, constant, variable
+from ktir.machine.description import Machine
 
 PE_IN, PE_OUT = "q_pe", "q_pe_out"
 ROWS_PER_BLOCK = 512
@@ -150,7 +151,7 @@ class Contracted:
         """Blocks over columns, rows and depth, inside loops over the batch."""
         initial = start if start is not None else target
         lowering = self.lowering
-        budget = max(m.size for m in lowering.machine.memories.values() if m.kind == "accumulator") // 4
+        budget = accumulators_of(lowering.machine)
         rows_total = prod(self.extents[loop] for loop in self.roles.rows)
         row_limit = min(rows_total, ROWS_PER_BLOCK, budget)
         column_limit = max(1, budget // row_limit)
@@ -185,17 +186,108 @@ class Contracted:
         else:
             moves.stream(planner, limits, _block_view(start, (rows, 1), (columns, 1)), PE_IN)
             planner.add("pe", Pe("preload", PE_IN, start.element, rows=m, n=n))
-
-        def at_depth(piece: Dims, at: Sequence[CoreValue]) -> None:
-            k = _size(piece)
-            moves.stream(planner, limits, _block_view(rhs.moved(at[1]), (piece, 1), (columns, 0)), PE_IN)
-            planner.add("pe", Pe("load", PE_IN, rhs.element, k=k, n=n))
-            moves.stream(planner, limits, _block_view(lhs.moved(at[0]), (rows, 0), (piece, 0)), PE_IN)
-            planner.add("pe", Pe("mac", PE_IN, lhs.element, rows=m, k=k, n=n))
-
-        blocks(self.lowering, depth, max(1, _size(depth)), at_depth)
+        self._multiply(rows, columns, depth, lhs, rhs)
         planner.add("pe", Pe("emit", PE_OUT, target.element, rows=m, n=n))
         moves.drain(planner, limits, PE_OUT, _block_view(target, (rows, 2), (columns, 2)))
+
+
+    def add_products(self) -> None:
+        """Adds all products to the accumulators, which hold the whole output."""
+        columns = self._dims(self.roles.columns, (self.rhs,))
+        rows, depth = self._dims(self.roles.rows, (self.lhs,)), self._dims(self.roles.depth, (self.lhs, self.rhs))
+        self._multiply(rows, columns, depth, self.lhs, self.rhs)
+
+    def _multiply(self, rows: Dims, columns: Dims, depth: Dims, lhs: View, rhs: View) -> None:
+        """One stationary block, and the rows that meet it."""
+        planner, limits = self.lowering.planner, self.lowering.limits
+        m, k, n = _size(rows), _size(depth), _size(columns)
+        moves.stream(planner, limits, _block_view(rhs, (depth, 1), (columns, 0)), PE_IN)
+        planner.add("pe", Pe("load", PE_IN, rhs.element, k=k, n=n))
+        moves.stream(planner, limits, _block_view(lhs, (rows, 0), (depth, 0)), PE_IN)
+        planner.add("pe", Pe("mac", PE_IN, lhs.element, rows=m, k=k, n=n))
+
+
+@dataclass(frozen=True)
+class HeldSum:
+    """A loop-carried sum of products that stays in the matrix unit's accumulators for the whole loop.
+
+    ``product`` is the contraction in the loop's body; nothing but the next iteration reads what it adds to.
+    """
+
+    product: LinalgStructuredOperation
+    roles: Contraction
+    extents: tuple[int, ...]
+    maps: tuple[AffineMap, ...]
+
+    @property
+    def _rows(self) -> int:
+        return prod(self.extents[loop] for loop in self.roles.rows)
+
+    @property
+    def _columns(self) -> int:
+        return prod(self.extents[loop] for loop in self.roles.columns)
+
+    def fits(self, accumulators: int) -> bool:
+        """Whether one block of ``accumulators`` holds the sum."""
+        batch = prod(self.extents[loop] for loop in self.roles.batch)
+        return batch == 1 and self._rows * self._columns <= accumulators
+
+    def _view(self, view: View) -> View:
+        over = (*self.roles.rows, *self.roles.columns)
+        return operand_view(self.product, view, self.maps[2], self.extents, over)
+
+    def begin(self, lowering: Lowering, initial: Tensor) -> None:
+        """Sets the accumulators in front of the loop."""
+        rows, columns = self._rows, self._columns
+        if is_zero(initial):
+            lowering.planner.add("pe", Pe("clear", None, None, rows=rows, n=columns))
+            return
+        start = self._view(_stored(lowering, initial))
+        moves.stream(lowering.planner, lowering.limits, start, PE_IN)
+        lowering.planner.add("pe", Pe("preload", PE_IN, start.element, rows=rows, n=columns))
+
+    def step(self, lowering: Lowering) -> None:
+        """Adds the product of an iteration."""
+        Contracted.of(lowering, self.product, self.roles).add_products()
+
+    def finish(self, lowering: Lowering, target: View) -> None:
+        """Writes the sum behind the loop."""
+        planner = lowering.planner
+        planner.add("pe", Pe("emit", PE_OUT, target.element, rows=self._rows, n=self._columns))
+        moves.drain(planner, lowering.limits, PE_OUT, self._view(target))
+
+
+def accumulators_of(machine: Machine) -> int:
+    """Sums in f32 that the matrix unit holds."""
+    return max((m.size for m in machine.memories.values() if m.kind == "accumulator"), default=1 << 16) // 4
+
+
+def contraction_roles(op: Operation) -> Contraction | None:
+    """The roles of the loops of ``op`` if the matrix unit can do it."""
+    if not isinstance(op, LinalgStructuredOperation) or len(op.inputs) != 2 or len(op.outputs) != 1:
+        return None
+    if not multiplies_and_adds(op.body.block) or not isinstance(op.body.block.args[2].type, AnyFloat):
+        return None
+    roles = classify(*(attribute.data for attribute in op.get_indexing_maps()))
+    return roles if roles is not None and roles.depth else None
+
+
+def held_sum(machine: Machine, loop: scf.ForOp, number: int) -> HeldSum | None:
+    """The sum that iteration argument ``number`` of ``loop`` carries, if it can stay in the accumulators."""
+    argument, last = loop.body.block.args[number + 1], loop.body.block.last_op
+    product = only_reader(argument)
+    if product is None or last is None or last.operands[number].owner is not product:
+        return None
+    roles = contraction_roles(product)
+    assert isinstance(product, Operation)
+    if roles is None or not isinstance(product, LinalgStructuredOperation) or product.outputs[0] is not argument:
+        return None
+    others = any(op is not product and contraction_roles(op) is not None for op in loop.walk())
+    alone = product.parent is loop.body.block and only_reader(product.results[0]) is last and not others
+    extents, maps = iteration_space(product)
+    held = HeldSum(product, roles, extents, tuple(maps))
+    wide = isinstance(product.body.block.args[2].type, Float32Type)
+    return held if alone and wide and held.fits(accumulators_of(machine)) else None
 
 
 def _size(dims: Dims) -> int:
@@ -477,6 +569,3 @@ def _reduce_pieces(
     )
     moves.drain(planner, limits, moves.SFU_OUT, written)
     return None
-
-
-__all__ = ["Drain", "Pending", "Stream", "Undefined", "classify", "is_zero", "lower_contraction", "lower_reduction"]

@@ -141,9 +141,7 @@ def check(
     return program
 
 
-def in_less_space(
-    text: str, function: str | None, arguments: Mapping[str, Any], used: int
-) -> LoweredProgram | None:
+def in_less_space(text: str, function: str | None, arguments: Mapping[str, Any], used: int) -> LoweredProgram | None:
     """The program for a scratchpad of three quarters of what it used, verified; None if it does not fit."""
     machine = load("spyre", scratchpad=str(used * 3 // 4))
     try:

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 from ktir.backends.dataflow import verify
+from ktir.backends.dataflow.lower import lower_to_dfp
+from ktir.backends.dataflow.run import run
 from ktir.conformance.case import parse_case
-from tests.backends.dataflow.lower.kernels import check, fetch, kernel, lowered, normal, outputs, put, view
+from ktir.dialect.text.parser import parse_module
+from tests.backends.dataflow.lower.kernels import check, fetch, kernel, lowered, normal, outputs, put, spyre, view
 
 CASES = sorted((Path(__file__).parents[4] / "spec" / "cases").glob("*.ktir"))
 
@@ -383,3 +386,44 @@ def test_batched_products_with_any_order_of_dimensions() -> None:
     a, b = normal([10, 3, 16]), normal([20, 3, 16], seed=1)
     want = np.einsum("ihk,jhk->hij", a.astype(np.float64), b.astype(np.float64))
     check(text, {"a_ptr": a, "b_ptr": b, "c_ptr": np.zeros((3, 10, 20), np.float16)}, {"c_ptr": want}, absolute=4e-3)
+
+
+MAIN = """
+#x = #ktdp.stick_layout<[1 : 2 : 64, 0 : 5 : 1, 1 : 64 : 1], extent = [5, 100], pad = zero>
+func.func @main(%x: memref<5x100xf16> {ktg.name = "input"}, %y: memref<5x100xf16> {ktg.name = "output", ktg.result = 0 : i64}) {
+  %b0 = memref.alloc() {alignment = 128 : i64, ktdp.address = 0 : i64, ktdp.stick_layout = #x} : memref<2x5x64xf16>
+  %b1 = memref.alloc() {alignment = 128 : i64, ktdp.address = 1280 : i64, ktdp.stick_layout = #x} : memref<2x5x64xf16>
+  "ktg.transfer"(%x, %b0) : (memref<5x100xf16>, memref<2x5x64xf16>) -> ()
+  %c2 = arith.constant 2 : index
+  %p0 = memref.extract_aligned_pointer_as_index %b0 : memref<2x5x64xf16> -> index
+  %e0 = arith.divui %p0, %c2 : index
+  %p1 = memref.extract_aligned_pointer_as_index %b1 : memref<2x5x64xf16> -> index
+  %e1 = arith.divui %p1, %c2 : index
+  func.call @double(%e0, %e1) : (index, index) -> ()
+  func.call @double(%e1, %e0) : (index, index) -> ()
+  "ktg.transfer"(%b0, %y) : (memref<2x5x64xf16>, memref<5x100xf16>) -> ()
+  func.return
+}
+"""
+
+
+def test_a_host_program_places_its_tensors_in_sticks() -> None:
+    """Two launches of one kernel, there and back between two laid-out buffers."""
+    shape = [5, 2, 64]
+    text = MAIN + kernel(
+        "%x_ptr: index, %y_ptr: index",
+        [5],
+        "%core = ktdp.get_compute_tile_id : index",
+        view("x", "%x_ptr", shape, "f16", strides=[64, 320, 1]),
+        view("y", "%y_ptr", shape, "f16", strides=[64, 320, 1]),
+        fetch("v", "%x", shape, "%core, %c0, %c0", [1, 2, 64], "f16"),
+        "%w = arith.addf %v, %v : tensor<1x2x64xf16>",
+        put("w", "%y", shape, "%core, %c0, %c0", [1, 2, 64], "f16"),
+        name="double",
+    )
+    program = lower_to_dfp(parse_module(text, "main.mlir"), spyre(), "main")
+    verify.check(program.module, program.machine)
+    x = normal([5, 100])
+    found = run(program, {"input": x}).outputs
+    assert list(found) == ["output"]
+    np.testing.assert_array_equal(found["output"], 4 * x)
