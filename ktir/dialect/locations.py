@@ -6,7 +6,18 @@ and call-site locations are looked through for the first place in a file.
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, FusedLoc, IntAttr, LocationAttr, NameLoc, StringAttr
+from typing import cast
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    CallSiteLoc,
+    FileLineColLoc,
+    FusedLoc,
+    IntAttr,
+    LocationAttr,
+    NameLoc,
+    StringAttr,
+)
 from xdsl.ir import Attribute, Operation
 
 from ktir.location import Location
@@ -28,11 +39,12 @@ def place_of(location: Attribute) -> Location | None:
         case FileLineColLoc():
             return Location(location.filename.data, location.line.data, location.column.data)
         case NameLoc():
-            return place_of(location.child_loc)
+            return place_of(location.location)
         case CallSiteLoc():
             return place_of(location.callee)
         case FusedLoc():
-            places = (place_of(each) for each in location.locations)
+            members = cast(ArrayAttr[Attribute], location.locations)
+            places = (place_of(each) for each in members)
             return next((place for place in places if place is not None), None)
         case _:
             return None

@@ -1,8 +1,8 @@
 """Verifies IR and says where it is wrong.
 
-xDSL's own walk stops at a message without a place and does not look at the order of definitions and uses. This one visits
-every operation, innermost first, checks that each operand is defined before its use, and raises the first fault with the
-location of the operation.
+xDSL's own walk stops at a message without a place and does not look at the order of definitions and uses. This one
+visits every operation, innermost first, checks that each operand is defined before its use, and raises the first fault
+with the location of the operation.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Affine expressions, maps and sets in canonical form: how they are built, and what they are worth.
 
-The data classes are xDSL's (``AffineExpr``, ``AffineMap``, ``AffineSet``: plain trees). Its operators distribute products
-over sums and refuse semi-affine products, so a text read with them does not come back as MLIR prints it. The
+The data classes are xDSL's (``AffineExpr``, ``AffineMap``, ``AffineSet``: plain trees). Its operators distribute
+products over sums and refuse semi-affine products, so a text read with them does not come back as MLIR prints it. The
 constructors here simplify exactly as far as MLIR's do: constants are folded and stand on the right, symbols stand right
 of dimensions, equal terms are added up, and nothing is distributed.
 

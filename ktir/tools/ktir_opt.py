@@ -9,7 +9,7 @@ import argparse
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -164,7 +164,7 @@ def _write(path: str, text: str) -> None:
     write_whole(Path(path), text.encode())
 
 
-# --------------------------------------------------------------------------------------------------------------- the job
+# -------------------------------------------------------------------------------------------------------------- the job
 
 
 @dataclass
@@ -308,7 +308,7 @@ class Job:
         return not complaints
 
     @contextmanager
-    def _timed(self, what: str) -> Iterator[None]:
+    def _timed(self, what: str) -> Generator[None]:
         start = time.perf_counter()
         try:
             yield

@@ -2,8 +2,8 @@
 
 A comment ``expected-error @+1 {{text}}`` expects an error that contains ``text`` one line below. Also ``-warning``,
 ``-note`` and ``-remark``; ``-re`` after the kind makes ``{{..}}`` inside the text a regular expression; the place is
-``@+N``, ``@-N``, ``@above``, ``@below``, ``@unknown`` or the comment's own line. As in mlir-opt, every expectation must be
-met and every diagnostic expected.
+``@+N``, ``@-N``, ``@above``, ``@below``, ``@unknown`` or the comment's own line. As in mlir-opt, every expectation must
+be met and every diagnostic expected.
 """
 
 from __future__ import annotations

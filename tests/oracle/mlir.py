@@ -1,7 +1,7 @@
 """Real MLIR as a judge: does it accept what we print, and does it print what we print?
 
-Real MLIR knows nothing of our dialects, so operations go in generic form with unknown dialects allowed, and attributes of
-ours are replaced by stand-ins that hold their text as a string: it refuses memory spaces it does not know and ``>=``
+Real MLIR knows nothing of our dialects, so operations go in generic form with unknown dialects allowed, and attributes
+of ours are replaced by stand-ins that hold their text as a string: it refuses memory spaces it does not know and ``>=``
 inside the body of a type it does not know. A missing installation fails the tests that ask for it.
 """
 
@@ -71,7 +71,7 @@ def is_standard(op: Operation) -> bool:
 
 
 def assert_real_mlir_accepts(module: ModuleOp | str) -> None:
-    """Real MLIR reads the generic text of ``module``; where it knows all operations, our short text too, as the same IR.
+    """Real MLIR reads the generic text of ``module``, and where it knows all operations our short text, as the same IR.
 
     A text is read by our own parser first.
     """

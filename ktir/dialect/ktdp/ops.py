@@ -2,8 +2,8 @@
 
 A *memory view* gives a region of memory sizes and strides. An *access tile* is a set of coordinates of a view; it is
 loaded into a tensor or stored from one. Offsets, sizes and strides count elements of the view's element type. The
-``inter_tile`` operations are the only order between compute tiles inside a kernel: producers deliver partial tensors to a
-future, consumers take them or reduce them.
+``inter_tile`` operations are the only order between compute tiles inside a kernel: producers deliver partial tensors to
+a future, consumers take them or reduce them.
 
 Words. base: the view an access tile selects from. order: the map by which the points of a set are put in sequence,
 rightmost result innermost. group: the compute tiles that work on one delivery, numbered by the future's ``groups``.
@@ -25,7 +25,6 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     IndexType,
     IntegerAttr,
-    IntegerType,
     MemRefType,
     TensorType,
     i64,
@@ -51,6 +50,7 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import HasParent, IsTerminator, MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
 
 from ktir.dialect.ktdp.attrs import MemorySpace, MemorySpaceAttr, MemorySpaceAttribute, memory_space_of
 from ktir.dialect.ktdp.types import (
@@ -176,7 +176,7 @@ def _parse_set_property(parser: Parser, keyword: str) -> AffineSetAttr:
 
 
 def _rank(type: Attribute) -> int | None:
-    return type.get_num_dims() if isinstance(type, MemRefType | TensorType) else None
+    return type.get_num_dims() if isa(type, MemRefType[Attribute] | TensorType[Attribute]) else None
 
 
 # ---------------------------------------------------------------------------------------------------------- identity
@@ -344,7 +344,7 @@ class ConstructMemoryViewOp(IRDLOperation):
                 raise VerifyException(
                     f"number of dynamic {name} operands does not match kDynamic entries in static_{name}s"
                 )
-        if not isinstance(self.view.type, MemRefType):
+        if not isa(self.view.type, MemRefType[Attribute]):
             raise VerifyException("result must be a memref type")
         if _rank(self.view.type) != len(sizes):
             raise VerifyException("result memref rank does not match sizes/strides length")
@@ -408,10 +408,10 @@ class ConstructDistributedMemoryViewOp(IRDLOperation):
 
     def verify_(self) -> None:
         result = self.view.type
-        if not isinstance(result, MemRefType):
+        if not isa(result, MemRefType[Attribute]):
             raise VerifyException("result must be a memref type")
         parts = list(self.views.types)
-        ranked = [part for part in parts if isinstance(part, MemRefType)]
+        ranked = [part for part in parts if isa(part, MemRefType[Attribute])]
         if len(ranked) != len(parts):
             raise VerifyException("all inputs must be memref types")
         if any(part.get_element_type() != result.get_element_type() for part in ranked):
@@ -570,7 +570,7 @@ class ConstructAccessTileOp(IRDLOperation):
             raise VerifyException(
                 f"access_tile_order dimensions ({len(order.results)}) must match access_tile_set dimensions ({dims})"
             )
-        rank = len(cast(AccessTileType, self.tile.type).get_shape())
+        rank = len(self.tile.type.get_shape())
         if rank != dims:
             raise VerifyException(f"result type rank ({rank}) must match access_tile_set dimensions ({dims})")
         base_rank = _rank(self.base.type)
@@ -755,7 +755,7 @@ class ConstructIndirectAccessTileOp(IRDLOperation):
             )
         _verify_symbols("variables_space_set", space, self.symbol_operands)
         self._verify_subscripts(variables)
-        rank = len(cast(AccessTileType, self.tile.type).get_shape())
+        rank = len(self.tile.type.get_shape())
         if rank != space.num_dims:
             raise VerifyException(
                 f"result type rank ({rank}) must match variables_space_set dimensions ({space.num_dims})"
@@ -772,7 +772,7 @@ class ConstructIndirectAccessTileOp(IRDLOperation):
             raise VerifyException("base must be a ranked memref or tensor type")
         if len(kinds) != base_rank:
             raise VerifyException(f"number of subscripts ({len(kinds)}) must match base rank ({base_rank})")
-        if not all(isinstance(kind, IntegerAttr) and kind.type == IntegerType(1) for kind in kinds):
+        if not all(isa(kind, BoolAttr) for kind in kinds):
             raise VerifyException("per_dim_subscript_kinds must contain BoolAttr elements")
         for position, map in enumerate(maps):
             if not isinstance(map, AffineMapAttr):
@@ -913,7 +913,7 @@ class LoadOp(IRDLOperation):
         printer.print_attribute(self.result.type)
 
     def verify_(self) -> None:
-        if not isinstance(self.result.type, TensorType):
+        if not isa(self.result.type, TensorType[Attribute]):
             raise VerifyException("result must be a ranked tensor")
         if cast(AccessTileType, self.access_tile.type).get_shape() != self.result.type.get_shape():
             raise VerifyException("access tile shape must match result tensor shape")
@@ -958,7 +958,7 @@ class StoreOp(IRDLOperation):
         print_short(printer, self.access_tile.type)
 
     def verify_(self) -> None:
-        if not isinstance(self.data.type, TensorType):
+        if not isa(self.data.type, TensorType[Attribute]):
             raise VerifyException("data_tile must be a ranked tensor")
         if cast(AccessTileType, self.access_tile.type).get_shape() != self.data.type.get_shape():
             raise VerifyException("data tile shape must match access tile shape")
@@ -1119,7 +1119,7 @@ class InterTileProduceOp(IRDLOperation):
     def verify_(self) -> None:
         if [argument.type for argument in self.body.block.args] != [IndexType()]:
             raise VerifyException("producer region must take a single `index` group-id argument")
-        future, producers = cast(TileFutureType, self.future.type), self.producer_tiles_per_group.data
+        future, producers = self.future.type, self.producer_tiles_per_group.data
         if producers.num_symbols != 1:
             raise VerifyException("`producer_tiles_per_group` must have exactly one symbol (the group index g)")
         self._verify_disjoint(future.groups.data, producers)
@@ -1207,7 +1207,7 @@ def _same_but_units(types: Iterable[Attribute], partials: Sequence[Attribute]) -
 
 
 def _is_same_but_units(type: Attribute, partial: Attribute) -> bool:
-    if not isinstance(type, TensorType) or not isinstance(partial, TensorType):
+    if not isa(type, TensorType[Attribute]) or not isa(partial, TensorType[Attribute]):
         return type == partial
     plain, expected = ([extent for extent in each.get_shape() if extent != 1] for each in (type, partial))
     return plain == expected and type.get_element_type() == partial.get_element_type()

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from xdsl.builder import Builder, ImplicitBuilder
@@ -35,11 +35,17 @@ from xdsl.irdl import irdl_op_definition, prop_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
 
-import ktir.dialect.overlay.arith  # noqa: F401  bodies hold repaired arith operations
+from ktir.dialect.overlay.arith import ARITH
 from ktir.dialect.overlay.repair import extended, replace_text
 
 # --------------------------------------------------------------------------------------------------- operands, results
+
+
+def _tensors(values: Iterable[SSAValue]) -> list[Attribute]:
+    """The types of those of ``values`` that are tensors."""
+    return [value.type for value in values if isa(value.type, TensorType[Attribute])]
 
 
 def _parse_operands(parser: Parser, keyword: str) -> Sequence[SSAValue]:
@@ -90,11 +96,11 @@ def _parse_generic(cls: type[linalg.GenericOp], parser: Parser) -> linalg.Generi
     position = parser.pos
     entries = parser.parse_optional_attr_dict()
     maps, kinds = entries.pop("indexing_maps", None), entries.pop("iterator_types", None)
-    if not isinstance(maps, ArrayAttr) or not all(isinstance(map, AffineMapAttr) for map in maps):
+    if not isa(maps, ArrayAttr[AffineMapAttr]):
         parser.raise_error("expected indexing_maps of affine maps for linalg.generic", position)
-    if not isinstance(kinds, ArrayAttr):
+    if not isa(kinds, ArrayAttr[Attribute]):
         parser.raise_error("expected iterator_types for linalg.generic", position)
-    iterators = [_iterator(parser, kind, position) for kind in kinds]
+    iterators: list[Attribute] = [_iterator(parser, kind, position) for kind in kinds]
     texts = {name: value for name in ("doc", "library_call") if (value := entries.pop(name, None)) is not None}
     inputs, outputs = _parse_operands(parser, "ins"), _parse_operands(parser, "outs")
     if parser.parse_optional_keyword("attrs") is not None:
@@ -111,10 +117,10 @@ def _parse_generic(cls: type[linalg.GenericOp], parser: Parser) -> linalg.Generi
     )
 
 
-def _iterator(parser: Parser, kind: Attribute, position: int) -> IteratorTypeAttr:
+def _iterator(parser: Parser, kind: Attribute, position: int) -> Attribute:
     if isinstance(kind, IteratorTypeAttr):
         return kind
-    names = [iterator.value for iterator in IteratorType]
+    names = [str(iterator) for iterator in IteratorType]
     if not isinstance(kind, StringAttr) or kind.data not in names:
         parser.raise_error(f"expected iterator type of {', '.join(names)}, but got: {kind}", position)
     return IteratorTypeAttr(IteratorType(kind.data))
@@ -148,7 +154,7 @@ def _parse_reduce(cls: type[linalg.ReduceOp], parser: Parser) -> linalg.ReduceOp
 
 
 def _element(type: Attribute) -> Attribute:
-    return type.get_element_type() if isinstance(type, TensorType) else getattr(type, "element_type", type)
+    return type.get_element_type() if isa(type, TensorType[Attribute] | MemRefType[Attribute]) else type
 
 
 def _parse_payload(parser: Parser) -> tuple[type[Operation], dict[str, Attribute]]:
@@ -275,7 +281,7 @@ def _parse_contraction(cls: type[Any], parser: Parser) -> Any:
 
 
 def _print_contraction(op: Any, printer: Printer) -> None:
-    if op.indexing_maps != type(op).get_irdl_definition().properties["indexing_maps"].default_value:
+    if op.indexing_maps != _defaults(op.__class__)["indexing_maps"]:
         printer.print_string(" indexing_maps = ")
         printer.print_attribute(op.indexing_maps)
     _print_operands(printer, "ins", op.inputs)
@@ -307,7 +313,7 @@ class BatchMatmulOp(NamedOperation):
         super().__init__(
             ins=inputs,
             outs=outputs,
-            result_types=[[output.type for output in outputs if isinstance(output.type, TensorType)]],
+            result_types=[_tensors(outputs)],
             hidden_region=self.get_hidden_region(inputs, outputs),
         )
 
@@ -321,12 +327,12 @@ class BatchMatmulOp(NamedOperation):
     def get_indexing_maps(self) -> ArrayAttr[AffineMapAttr]:
         return self.indexing_maps
 
-    def get_iterator_types(self) -> ArrayAttr[IteratorTypeAttr]:
+    def get_iterator_types(self) -> ArrayAttr[IteratorTypeAttr]:  # pyright: ignore[reportUnknownParameterType]
         parallel, reduction = IteratorTypeAttr.parallel(), IteratorTypeAttr.reduction()
         return ArrayAttr([parallel, parallel, parallel, reduction])
 
 
-# --------------------------------------------------------------------------------------------------- more named operations
+# ------------------------------------------------------------------------------------------------ more named operations
 
 Body = Callable[..., Operation]
 """Makes the operation that a named one applies to each element."""
@@ -380,8 +386,8 @@ def _elementwise(mnemonic: str, inputs: int, body: Body) -> type[NamedOperation]
             self,
             ins,
             outs,
-            result_types=[[out.type for out in outs if isinstance(out.type, TensorType)]],
-            hidden_region=type(self).get_hidden_region(ins, outs),
+            result_types=[_tensors(outs)],
+            hidden_region=self.get_hidden_region(ins, outs),
         )
 
     def verify_(self: Any) -> None:
@@ -427,8 +433,7 @@ def _verify_generic(stock: Callable[[Any], None]) -> Callable[[Any], None]:
                     f"type of yield operand {number + 1} ('{value.type}') doesn't match the element type of the "
                     f"enclosing linalg.generic op ('{element}')"
                 )
-        tensors = [output.type for output in op.outputs if isinstance(output.type, TensorType)]
-        if [result.type for result in op.res] != tensors:
+        if [result.type for result in op.res] != _tensors(op.outputs):
             raise VerifyException("expected the results to have the types of the output tensors")
 
     return verify_
@@ -493,5 +498,8 @@ def _repaired() -> Dialect:
     named = [_elementwise(mnemonic, *definition) for mnemonic, definition in ELEMENTWISE.items()]
     return extended(Linalg, [BatchMatmulOp, *named])
 
+
+REQUIRED = (ARITH,)
+"""Dialects whose repaired operations the bodies of named operations hold."""
 
 LINALG = _repaired()

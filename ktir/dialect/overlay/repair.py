@@ -45,7 +45,7 @@ def replace_text(
     if parse is not None:
         kind.parse = classmethod(parse)  # pyright: ignore[reportAttributeAccessIssue]
     if print is not None:
-        kind.print = print
+        setattr(kind, "print", print)  # noqa: B010  the stock method names its parameters
 
 
 def extended(dialect: Dialect, operations: Sequence[type[Operation]]) -> Dialect:

@@ -40,10 +40,10 @@ def _parse_for(cls: type[scf.ForOp], parser: Parser) -> scf.ForOp:
         types = _parse_types(parser)
     initial = parser.resolve_operands([value for _, value in carried], types, position)
     induction_type = parser.parse_type() if parser.parse_optional_punctuation(":") is not None else IndexType()
-    bounds = [parser.resolve_operand(bound, induction_type) for bound in (lower, upper, step)]
+    first, last, stride = (parser.resolve_operand(bound, induction_type) for bound in (lower, upper, step))
     arguments = [argument.resolve(type) for (argument, _), type in zip(carried, types, strict=True)]
     body = parser.parse_region((induction.resolve(induction_type), *arguments))
-    loop = cls(*bounds, initial, body)
+    loop = cls(first, last, stride, initial, body)
     loop.attributes |= parser.parse_optional_attr_dict()
     if not carried:
         for trait in loop.get_traits_of_type(SingleBlockImplicitTerminator):

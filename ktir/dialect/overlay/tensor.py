@@ -1,8 +1,8 @@
 """Repairs of ``tensor``: rules that MLIR checks and the stock classes do not.
 
 * ``collapse_shape`` and ``expand_shape`` regroup dimensions without changing the number of elements, 0-d tensors too.
-* ``extract_slice`` and ``insert_slice`` name one offset, size and stride per dimension, stay inside the tensor, and have
-  the type that their sizes say; unit dimensions may be dropped.
+* ``extract_slice`` and ``insert_slice`` name one offset, size and stride per dimension, stay inside the tensor, and
+  have the type that their sizes say; unit dimensions may be dropped.
 * ``extract`` and ``insert`` name one index per dimension; ``empty`` one size per dynamic dimension.
 * ``generate`` exists.
 """
@@ -29,6 +29,7 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import RecursiveMemoryEffect, SingleBlockImplicitTerminator
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
 
 from ktir.dialect.overlay.repair import extended, redefine
 
@@ -69,7 +70,7 @@ def _verify_regrouping(collapsed: TensorType, expanded: TensorType, reassociatio
 
 
 def _verify_collapse(op: tensor.CollapseShapeOp) -> None:
-    _verify_regrouping(op.result.type, op.src.type, op.reassociation)
+    _verify_regrouping(op.result.type, _ranked(op.src.type), op.reassociation)
 
 
 def _verify_expand(op: tensor.ExpandShapeOp) -> None:
@@ -83,7 +84,7 @@ def _verify_expand(op: tensor.ExpandShapeOp) -> None:
         raise VerifyException(f"output_shape {list(static)} does not match the result type {op.result.type}")
     if list(static).count(DYNAMIC_INDEX) != len(op.dynamic_output_shape):
         raise VerifyException("number of dynamic output sizes does not match the dynamic entries of output_shape")
-    _verify_regrouping(op.src.type, op.result.type, op.reassociation)
+    _verify_regrouping(_ranked(op.src.type), op.result.type, op.reassociation)
 
 
 # -------------------------------------------------------------------------------------------------------------- slices
@@ -149,7 +150,7 @@ def _verify_insert_slice(op: tensor.InsertSliceOp) -> None:
 
 
 def _ranked(type: Attribute) -> TensorType:
-    if not isinstance(type, TensorType):
+    if not isa(type, TensorType[Attribute]):
         raise VerifyException(f"expected a ranked tensor, but got {type}")
     return type
 

@@ -116,7 +116,7 @@ class ExpressionReader:
         parser.raise_error("expected affine expression")
 
 
-# --------------------------------------------------------------------------------------------------------- maps and sets
+# -------------------------------------------------------------------------------------------------------- maps and sets
 
 
 def _space(parser: AttrParser) -> dict[str, AffineExpr]:
@@ -189,7 +189,7 @@ def _relation(parser: AttrParser) -> AffineConstraintKind:
     parser.raise_error("expected '== 0' or '>= 0' at end of affine constraint", start)
 
 
-# ------------------------------------------------------------------------------------------------------------ subscripts
+# ----------------------------------------------------------------------------------------------------------- subscripts
 
 
 def value_key(operand: UnresolvedOperand) -> str:

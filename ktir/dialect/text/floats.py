@@ -1,8 +1,8 @@
 """Floating-point numbers as MLIR writes them.
 
-Six significant digits in scientific form where they say the value exactly; otherwise as many digits as the type may need,
-in plain or scientific form; bits in hexadecimal for what has no decimal form. LLVM cuts digits off where one would expect
-it to round, so its way of getting at the digits (``APFloat::toString``) is followed step by step.
+Six significant digits in scientific form where they say the value exactly; otherwise as many digits as the type may
+need, in plain or scientific form; bits in hexadecimal for what has no decimal form. LLVM cuts digits off where one
+would expect it to round, so its way of getting at the digits (``APFloat::toString``) is followed step by step.
 """
 
 from __future__ import annotations

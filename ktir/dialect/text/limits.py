@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 MAX_NESTING = 256
@@ -35,7 +35,7 @@ def first_too_deep(text: str) -> int | None:
 
 
 @contextmanager
-def recursion_room() -> Iterator[None]:
+def recursion_room() -> Generator[None]:
     """Lets readers and printers recurse as deep as the deepest legal text asks for."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, RECURSION_ROOM))

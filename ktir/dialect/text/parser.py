@@ -1,6 +1,7 @@
 """Reads KTIR text: xDSL's parser with locations, MLIR's canonical affine forms, tolerated spellings and located errors.
 
-Whatever the text holds, the outcome is a verified module or a :class:`ParseError` or :class:`VerifyError` that says where.
+Whatever the text holds, the outcome is a verified module, or a :class:`ParseError` or :class:`VerifyError` that says
+where.
 """
 
 # xDSL's parser has no public hooks for operations, aliases, dense literals and locations.
@@ -200,9 +201,9 @@ class KtirParser(XdslParser, ToleratesSpellings):
         op = super()._parse_generic_operation(op_type)
         if isinstance(op, IRDLOperation):
             for name, definition in op.get_irdl_definition().properties.items():
-                required = not isinstance(definition, OptPropertyDef) and definition.default_value is not None
-                if required and name not in op.properties:
-                    op.properties[name] = definition.default_value
+                default = None if isinstance(definition, OptPropertyDef) else definition.default_value
+                if default is not None:
+                    op.properties.setdefault(name, default)
         return op
 
     def _place(self, position: Position) -> LocationAttr:
@@ -254,7 +255,7 @@ class KtirParser(XdslParser, ToleratesSpellings):
         self.resolved_ahead.add(alias)
         self._resume_from(here)
 
-    # -------------------------------------------------------------------------------------------------- attributes, types
+    # ------------------------------------------------------------------------------------------------ attributes, types
 
     def parse_affine_map(self) -> AffineMap:
         return parse_map(self)

@@ -85,10 +85,10 @@ class Aliases:
     def names(self) -> dict[Affine, str]:
         """``map``, ``map1``, .. and then ``set``, ``set1``, .."""
         names: dict[Affine, str] = {}
-        for kind, prefix in ((AffineMapAttr, "map"), (AffineSetAttr, "set")):
-            members = [attribute for attribute in self.seen if isinstance(attribute, kind)]
-            for number, attribute in enumerate(members):
-                names[attribute] = f"{prefix}{number or ''}"
+        maps = [attribute for attribute in self.seen if isinstance(attribute, AffineMapAttr)]
+        sets = [attribute for attribute in self.seen if not isinstance(attribute, AffineMapAttr)]
+        for prefix, members in (("map", maps), ("set", sets)):
+            names |= {attribute: f"{prefix}{number or ''}" for number, attribute in enumerate(members)}
         return names
 
 
