@@ -66,7 +66,8 @@ def _model(text: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     kwargs: object = parts[2] if len(parts) == 3 else {}
     if not isinstance(args, tuple | list) or not isinstance(kwargs, dict):
         raise UnsupportedInput(
-            f"{text} returned {type(made).__name__}", remedy="return (model, args) or (model, args, kwargs)"
+            f"{text} returned something else than a model and its arguments",
+            remedy="return (model, args) or (model, args, kwargs)",
         )
     return parts[0], tuple(cast("list[Any]", args)), cast("dict[str, Any]", kwargs)
 

@@ -1,0 +1,134 @@
+"""Saved programs: the same bytes in a fresh process, and every damage is an error, never code that runs."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import ktir
+from ktir.errors import FileUnusable, PackageError
+from tests.api.programs import program, signature
+
+INPUT = np.linspace(-1, 1, 512, dtype=np.float32).reshape(8, 64)
+
+FRESH = """
+import sys, numpy as np, ktir
+program = ktir.load(sys.argv[1])
+out = program(np.load(sys.argv[2]))["sum"]
+assert "torch" not in sys.modules
+sys.stdout.buffer.write(out.tobytes())
+"""
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    return program().save(tmp_path / "adder.ktirpkg")
+
+
+def test_a_fresh_process_without_torch_gives_the_same_bytes(saved: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", INPUT)
+    words = [sys.executable, "-c", FRESH, str(saved), str(tmp_path / "x.npy")]
+    done = subprocess.run(words, capture_output=True, check=True)
+    assert done.stdout == program()(INPUT)["sum"].tobytes()
+
+
+def test_what_was_saved_is_what_is_loaded(saved: Path, tmp_path: Path) -> None:
+    loaded, original = ktir.load(saved), program()
+    assert str(loaded.module) == str(original.module)
+    assert loaded.plan == original.plan and loaded.name == original.name
+    assert dict(loaded.operators) == dict(original.operators)
+    assert loaded.save(tmp_path / "again.ktirpkg").read_bytes() == saved.read_bytes()
+
+
+def test_the_machine_comes_back_with_its_changes(tmp_path: Path) -> None:
+    made = program()
+    made.machine = ktir.machine("spyre", scratchpad="1MiB", clock="1.1GHz")
+    loaded = ktir.load(made.save(tmp_path / "m.ktirpkg"))
+    assert loaded.machine.scratchpad_bytes == 1 << 20
+    assert loaded.machine.clock_hz == pytest.approx(1.1e9)
+
+
+def test_tensors_of_every_element_type_come_back(tmp_path: Path) -> None:
+    tensors = {
+        "bf16": np.arange(3).astype(ml_dtypes.bfloat16),
+        "f16": np.array([1.5, np.inf], np.float16),
+        "i1": np.array([True, False]),
+        "i64": np.array([[-1]]),
+        "scalar": np.float32(2.5).reshape(()),
+    }
+    caller = signature(
+        returns={"list": list(range(5))}, outputs=[{"constant": name} for name in tensors], tensors=tensors
+    )
+    back = ktir.load(program(caller).save(tmp_path / "t.ktirpkg"))(INPUT)
+    for array, original in zip(back, tensors.values(), strict=True):
+        assert array.dtype == original.dtype and array.shape == original.shape and array.tobytes() == original.tobytes()
+
+
+def rewritten(path: Path, name: str, data: bytes | None) -> Path:
+    """A copy of a package with one part replaced or, for None, left out."""
+    with zipfile.ZipFile(path) as archive:
+        parts = {entry: archive.read(entry) for entry in archive.namelist()}
+    if data is None:
+        del parts[name]
+    else:
+        parts[name] = data
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for entry, content in parts.items():
+            archive.writestr(entry, content)
+    changed = path.with_name("changed.ktirpkg")
+    changed.write_bytes(out.getvalue())
+    return changed
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "module.ktir", "tensors.safetensors"])
+@pytest.mark.parametrize("data", [None, b"", b"{}", b"nonsense"])
+def test_a_damaged_part_is_an_error(saved: Path, name: str, data: bytes | None) -> None:
+    with pytest.raises(PackageError):
+        ktir.load(rewritten(saved, name, data))
+
+
+def test_an_unknown_part_is_an_error(saved: Path) -> None:
+    with pytest.raises(PackageError, match="does not know"):
+        ktir.load(rewritten(saved, "extra.py", b"print('run me')"))
+
+
+def test_another_format_names_the_version_that_made_it(saved: Path) -> None:
+    with zipfile.ZipFile(saved) as archive:
+        manifest = json.loads(archive.read("manifest.json"))
+    data = json.dumps({**manifest, "format": 99, "tool": "9.9"}).encode()
+    with pytest.raises(PackageError, match="format 99") as error:
+        ktir.load(rewritten(saved, "manifest.json", data))
+    assert "9.9" in (error.value.remedy or "")
+
+
+def test_what_is_no_package_is_an_error(tmp_path: Path) -> None:
+    other = tmp_path / "text.ktirpkg"
+    other.write_text("hello")
+    with pytest.raises(PackageError):
+        ktir.load(other)
+    with pytest.raises(FileUnusable):
+        ktir.load(tmp_path / "none.ktirpkg")
+
+
+def test_truncated_packages_are_errors(saved: Path) -> None:
+    data = saved.read_bytes()
+    for length in range(0, len(data), max(1, len(data) // 40)):
+        saved.write_bytes(data[:length])
+        with pytest.raises(PackageError):
+            ktir.load(saved)
+
+
+def test_a_failed_save_leaves_no_file_behind(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(FileUnusable):
+        program().save(tmp_path / "folder")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
