@@ -3,7 +3,8 @@
 V1 capability (:mod:`verify_capability`), V2 queues and rings have the right ends (:mod:`verify_ends`), V3 what is
 pushed is popped (:mod:`verify_balance`), V7 capacity and overlap and V8 bounds and alignment (:mod:`verify_memory`),
 V4 no deadlock at the declared capacities (:mod:`token_machine`). V4 runs last and only on programs that pass the
-others, for a program that pushes too little stops as surely as one that cannot go on.
+others, for a program that pushes too little stops as surely as one that cannot go on; V3, V7 and V8 run only where the
+units and the ends of queues are right.
 """
 
 from __future__ import annotations
@@ -49,16 +50,22 @@ def faults(program_module: Operation, machine: Machine) -> Iterator[KtirError]:
 
 
 def program_faults(program: Program) -> Iterator[KtirError]:
-    """The faults of a compiled program."""
-    sound = True
-    for rule in (capability_faults, end_faults, balance_faults, memory_faults):
-        for fault in rule(program):
-            sound = False
-            yield fault
-    if sound:
-        try:
-            deadlock = run_to_verdict(program)
-        except KtirError as error:
-            deadlock = error
-        if deadlock is not None:
-            yield deadlock
+    """The faults of a compiled program. Later rules rest on the units and ends that the earlier ones found in order."""
+    for rules in ((capability_faults, end_faults), (balance_faults, memory_faults), (_deadlock_faults,)):
+        sound = True
+        for rule in rules:
+            for fault in rule(program):
+                sound = False
+                yield fault
+        if not sound:
+            return
+
+
+def _deadlock_faults(program: Program) -> Iterator[KtirError]:
+    try:
+        deadlock = run_to_verdict(program)
+    except KtirError as error:
+        yield error
+        return
+    if deadlock is not None:
+        yield deadlock
