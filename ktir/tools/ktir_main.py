@@ -1,7 +1,7 @@
 """The ``ktir`` command: run, compile, check and report from a shell.
 
-Each subcommand is a file of :mod:`ktir.tools.commands` with ``HELP``, ``EXAMPLES``, ``add_arguments`` and ``run``. Nothing
-that takes time is imported before a subcommand runs.
+Each subcommand is a file of :mod:`ktir.tools.commands` with ``HELP``, ``EXAMPLES``, ``add_arguments`` and ``run``.
+Nothing that takes time is imported before a subcommand runs.
 """
 
 from __future__ import annotations
@@ -77,32 +77,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(console, {"code": "Usage", "message": str(error)}, f"{error.usage}ktir: error: {error}", USAGE)
     except KtirError as error:
         return _fail(console, problem_data(error), console.describe(error), FAULT)
+    except RecursionError:
+        return _report(console, "NestingTooDeep", "the input is nested too deep", FAULT)
     except KeyboardInterrupt:
-        return _fail(console, {"code": "Interrupted", "message": "interrupted"}, "interrupted", INTERRUPTED)
+        return _report(console, "Interrupted", "interrupted", INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
-    except RecursionError:
-        return _fail(
-            console,
-            {"code": "NestingTooDeep", "message": "the input is nested too deep"},
-            "ktir: error: the input is nested too deep [NestingTooDeep]",
-            FAULT,
-        )
     except Exception as error:
         if os.environ.get(TRACEBACK_VARIABLE):
             raise
-        text = f"{type(error).__name__}: {error}"
-        remedy = (
-            f"this is a fault of ktir; please report it with the output of {TRACEBACK_VARIABLE}=1 and the same command"
-        )
-        return _fail(
-            console, {"code": "Internal", "message": text}, f"ktir: internal error: {text}\nhelp: {remedy}", INTERNAL
-        )
+        text = f"{type(error).__name__}: {error}; a fault of ktir, please report it with {TRACEBACK_VARIABLE}=1 set"
+        return _report(console, "Internal", text, INTERNAL)
 
 
 def _command(name: str) -> Any:
     return import_module(f"ktir.tools.commands.{name}")
+
+
+def _report(console: Console, code: str, message: str, status: int) -> int:
+    return _fail(console, {"code": code, "message": message}, f"ktir: error: {message} [{code}]", status)
 
 
 def _fail(console: Console, data: dict[str, Any], text: str, status: int) -> int:
