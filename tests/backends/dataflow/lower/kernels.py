@@ -17,6 +17,7 @@ from ktir.backends.dataflow.lower import ArrayArgument, LoweredProgram, lower_to
 from ktir.backends.dataflow.run import DTYPES, run
 from ktir.dialect.text.parser import parse_module
 from ktir.errors import CapacityExceeded
+from ktir.interp.executor import execute
 from ktir.machine import Machine, load
 
 Array = NDArray[Any]
@@ -132,7 +133,13 @@ def check(
     again = outputs(program, arguments, seed=1)
     tight = in_less_space(text, function, arguments, program.lx_bytes)
     squeezed = outputs(tight, arguments, seed=2) if tight is not None else found
+    reference = execute(
+        parse_module(text, "kernel.mlir"), function, dict(arguments), machine=program.machine, checks=True
+    ).outputs
     for name, want in expected.items():
+        np.testing.assert_allclose(
+            found[name].astype(np.float64), reference[name].astype(np.float64), rtol=relative, atol=absolute
+        )
         assert found[name].tobytes() == again[name].tobytes(), f"{name} depends on the order of units"
         assert found[name].tobytes() == squeezed[name].tobytes(), f"{name} depends on the size of the scratchpad"
         np.testing.assert_allclose(
