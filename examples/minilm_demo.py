@@ -130,6 +130,7 @@ class Job:
         from ktir.backends.dataflow.reports.report import format_bytes, format_time
 
         timing = report.timing
+        scratchpad = format_bytes(timing.scratchpad_bytes)
         cores = sorted(kernel.cores for kernel in program.plan.kernels)
         facts = {
             "sentences x tokens": f"{len(rows)} x {self.options.bucket}",
@@ -139,7 +140,8 @@ class Job:
             "cores per kernel": f"{cores[0]} to {cores[-1]}, median {cores[len(cores) // 2]}",
             "KTIR operations executed": f"{ktir_run.operations:,}",
             "dfp operations executed": f"{dataflow_run.operations:,}",
-            "modelled time": f"{format_time(timing.total_ns)}, bound {format_time(timing.bound_ns)} by {timing.bound_by}",
+            "modelled time": format_time(timing.total_ns),
+            "bound": f"{format_time(timing.bound_ns)} by {timing.bound_by}",
             "busy share of units": ", ".join(f"{name} {share['busy']:.1%}" for name, share in timing.shares.items()),
             "scratchpad, most per core": " of ".join(
                 map(format_bytes, (timing.scratchpad_used, timing.scratchpad_bytes))
