@@ -41,6 +41,7 @@ from ktir.frontend.torch.captured import (
     Move,
     Mutation,
     OutputBinding,
+    View,
     version_of,
 )
 from ktir.frontend.torch.constants import Constants
@@ -65,8 +66,8 @@ def capture(
 ) -> Captured:
     """Capture ``model`` as it computes for ``args`` and ``kwargs``.
 
-    Raises :class:`UnsupportedOperator` for an operator outside the curated set and :class:`UnsupportedInput` for a model that
-    cannot be captured: data-dependent control flow, dynamic shapes, other element types.
+    Raises :class:`UnsupportedOperator` for an operator outside the curated set and :class:`UnsupportedInput` for a
+    model that cannot be captured: data-dependent control flow, dynamic shapes, other element types.
     """
     with torch.inference_mode(False), torch.no_grad():
         program = _exported(model, tuple(args), dict(kwargs or {}))
@@ -218,20 +219,20 @@ class _Capture:
 
     def _as_alias(self, node: Node) -> Alias | None:
         """``node`` as a view of an input or weight, None if it is computed."""
-        root, moves = _moved(node)
-        return self._alias_of(root, moves) if root in self._sources and root not in self._constants else None
+        root, view = _moved(node)
+        return self._alias_of(root, view) if root in self._sources and root not in self._constants else None
 
-    def _alias_of(self, root: Node, moves: tuple[Move, ...], kind: type[Alias] = Alias) -> Alias:
+    def _alias_of(self, root: Node, view: View, kind: type[Alias] = Alias) -> Alias:
         if root in self._leaf_of:
-            return kind(moves, leaf=self._leaf_of[root])
-        return kind(moves, parameter=self._named[root])
+            return kind(view, leaf=self._leaf_of[root])
+        return kind(view, parameter=self._named[root])
 
     def _as_changed(self, node: Node) -> Alias | None:
         """``node`` as a view of an input after the model changed it."""
-        root, moves = _moved(node)
+        root, view = _moved(node)
         for spec in self._results:
             if spec.kind is OutputKind.USER_INPUT_MUTATION and spec.arg.name == root.name:
-                return self._alias_of(self._nodes[cast("str", spec.target)], moves, Changed)
+                return self._alias_of(self._nodes[cast("str", spec.target)], view, Changed)
         return None
 
     def _split(self, bindings: Sequence[OutputBinding]) -> tuple[list[OutputBinding], list[Mutation]]:
@@ -253,7 +254,7 @@ class _Capture:
         return outputs, mutations
 
     def _finish(self, importer: Importer, results: Mapping[Node, int]) -> ModuleOp:
-        values: list[SSAValue] = [importer.tensor(node) for node in results]
+        values: list[SSAValue] = [importer.result(node) for node in results]
         return importer.finish(values, self._names(results))
 
     def _names(self, results: Mapping[Node, int]) -> list[str]:
@@ -285,10 +286,10 @@ def _keywords(in_spec: pytree.TreeSpec) -> list[str]:
     return list(cast("Any", in_spec.child(1)).context)
 
 
-def _moved(node: Node) -> tuple[Node, tuple[Move, ...]]:
+def _moved(node: Node) -> tuple[Node, View]:
     """The node whose elements ``node`` holds (itself if it computes), and the moves that lead from there."""
     moves: list[Move] = []
     while (overload := str(node.target).removeprefix("aten.")) in MOVES:
         moves.append(Move(overload, tuple(node.args[1:])))
         node = cast("Node", node.args[0])
-    return node, tuple(reversed(moves))
+    return node, View(tuple(reversed(moves)))

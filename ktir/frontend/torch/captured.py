@@ -56,6 +56,20 @@ class Move:
 
 
 @dataclass(frozen=True)
+class View:
+    """Moves one after the other; ``copies`` tells whether the result has memory of its own."""
+
+    moves: tuple[Move, ...]
+
+    def __call__(self, tensor: torch.Tensor) -> torch.Tensor:
+        return reduce(lambda moved, move: move(moved), self.moves, tensor)
+
+    @property
+    def copies(self) -> bool:
+        return any(move.operator == "clone.default" for move in self.moves)
+
+
+@dataclass(frozen=True)
 class InputBinding:
     """Argument ``name`` of the function is leaf number ``leaf`` of the call."""
 
@@ -87,7 +101,7 @@ class Computed:
 class Alias:
     """A view (or a copy of a view) of leaf number ``leaf``, or of parameter ``parameter``, as it is before the call."""
 
-    moves: tuple[Move, ...]
+    view: View
     leaf: int | None = None
     parameter: str | None = None
 
@@ -223,8 +237,8 @@ class Captured:
         match output:
             case Computed(index):
                 return results[index]
-            case Alias(moves, leaf, parameter):  # Changed as well
-                return reduce(lambda tensor, move: move(tensor), moves, self._target(leaf, parameter, leaves))
+            case Alias(view, leaf, parameter):  # Changed as well
+                return view(self._target(leaf, parameter, leaves))
             case Constant(tensor):
                 return tensor.clone()
             case Literal(value):

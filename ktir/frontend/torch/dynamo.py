@@ -5,12 +5,13 @@ is compiled when it is called, once for each combination of shapes, numbers and 
 vary cost a compilation and no correctness, and errors reach the caller as they are.
 
 ``options`` of ``torch.compile``: ``machine`` (name of a machine, default ``spyre``), ``options`` (compile options) and
-``compile``, a function ``(module, args, machine, options) -> callable`` in place of :func:`ktir.api.compile`.
+``compile``, a function with the parameters of :func:`ktir.api.compile` that takes its place.
 """
 
 from __future__ import annotations
 
 import importlib
+import keyword
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ Compiled = Callable[..., Any]
 """A compiled model: called as the model is."""
 
 Compile = Callable[..., Compiled]
-"""``(module, args, machine=.., options=..)`` to a compiled model."""
+"""``(module, args, kwargs, machine=.., options=..)`` to a compiled model."""
 
 
 def ktir_backend(
@@ -54,9 +55,9 @@ class Settings:
         return Settings(options.get("machine", "spyre"), options.get("options"), options.get("compile", _compile))
 
 
-def _compile(module: torch.nn.Module, args: tuple[Any, ...], **settings: Any) -> Compiled:
+def _compile(*arguments: Any, **settings: Any) -> Compiled:
     """The public compile function. It stands above this layer, so it is looked up when it is needed."""
-    return importlib.import_module("ktir.api").compile(module, args, **settings)
+    return importlib.import_module("ktir.api").compile(*arguments, **settings)
 
 
 def _is_weight(value: object) -> bool:
@@ -70,7 +71,7 @@ class _Specialised:
 
     def __init__(self, graph: GraphModule, is_weight: Sequence[bool], settings: Settings) -> None:
         self._graph, self._is_weight, self._settings = graph, tuple(is_weight), settings
-        self._names = [_readable(str(node.target)) for node in graph.graph.nodes if node.op == "placeholder"]
+        self._names = _distinct([str(node.target) for node in graph.graph.nodes if node.op == "placeholder"])
         self._programs: dict[tuple[object, ...], tuple[_Bound, Compiled]] = {}
 
     def __call__(self, *inputs: Any) -> Any:
@@ -79,15 +80,17 @@ class _Specialised:
             self._programs[key] = self._specialise(inputs)
         bound, program = self._programs[key]
         try:
-            return program(*bound.user_inputs(inputs))
+            return program(**bound.user_inputs(inputs))
         except StaleProgram:
             bound, program = self._programs[key] = self._specialise(inputs)
-            return program(*bound.user_inputs(inputs))
+            return program(**bound.user_inputs(inputs))
 
     def _specialise(self, inputs: Sequence[Any]) -> tuple[_Bound, Compiled]:
         bound = _Bound(self._graph, inputs, self._is_weight, self._names)
         settings = self._settings
-        program = settings.compile(bound, bound.user_inputs(inputs), machine=settings.machine, options=settings.options)
+        program = settings.compile(
+            bound, (), bound.user_inputs(inputs), machine=settings.machine, options=settings.options
+        )
         return bound, program
 
 
@@ -115,23 +118,40 @@ class _Bound(torch.nn.Module):
         self._graph = [graph]  # in a list, so that the graph is no submodule and the names of weights stay plain
         self._numbers = {i: value for i, value in enumerate(inputs) if not is_weight[i] and _is_number(value)}
         self._paths = {i: name for i, name in enumerate(names) if is_weight[i]}
-        self._users = [i for i in range(len(inputs)) if i not in self._numbers and i not in self._paths]
+        self._users = {
+            _identifier(name, i): i for i, name in enumerate(names) if i not in self._numbers and i not in self._paths
+        }
         for i, path in self._paths.items():
             _hold(self, path, inputs[i])
 
-    def user_inputs(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
-        return tuple(inputs[i] for i in self._users)
+    def user_inputs(self, inputs: Sequence[Any]) -> dict[str, Any]:
+        """The tensors that the user passed, by name."""
+        return {name: inputs[i] for name, i in self._users.items()}
 
-    def forward(self, *users: Any) -> Any:
-        values: dict[int, Any] = dict(zip(self._users, users, strict=True)) | self._numbers
+    def forward(self, **users: Any) -> Any:
+        values: dict[int, Any] = {i: users[name] for name, i in self._users.items()} | self._numbers
         values |= {i: _held(self, path) for i, path in self._paths.items()}
         return self._graph[0](*(values[i] for i in range(len(values))))
+
+
+def _distinct(placeholders: Sequence[str]) -> list[str]:
+    """Readable names, the placeholder's own one where two would be alike."""
+    readable = [_readable(placeholder) for placeholder in placeholders]
+    return [
+        name if readable.count(name) == 1 else placeholder
+        for name, placeholder in zip(readable, placeholders, strict=True)
+    ]
 
 
 def _readable(placeholder: str) -> str:
     """``encoder.layer.0.weight`` from ``L_self_modules_encoder_modules_layer_modules_0_parameters_weight_``."""
     words = re.sub(r"_?(?:modules|parameters|buffers)_+", ".", placeholder.removesuffix("_"))
     return re.sub(r"^L_(?:self)?_*", "", words).strip(".").replace("..", ".") or placeholder
+
+
+def _identifier(name: str, position: int) -> str:
+    """A keyword for an input: the model's own name for it where that is one, otherwise its position."""
+    return name if name.isidentifier() and not keyword.iskeyword(name) else f"input_{position}"
 
 
 def _hold(root: torch.nn.Module, path: str, tensor: torch.Tensor) -> None:

@@ -26,13 +26,13 @@ from xdsl.dialects.builtin import (
     TensorType,
     UnitAttr,
 )
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import Block, BlockArgument, Region, SSAValue
 
 from ktir.errors import UnsupportedOperator
 from ktir.frontend.torch.builder import GraphBuilder, Operand
 from ktir.frontend.torch.calls import Call, described
 from ktir.frontend.torch.constants import Constants, fold, splat
-from ktir.frontend.torch.elements import Element, element, is_float
+from ktir.frontend.torch.elements import Element, element, element_of, is_float, shape_of
 from ktir.frontend.torch.scalars import Number
 from ktir.frontend.torch.sources import location_attribute, source_of
 
@@ -128,6 +128,15 @@ class Importer:
                 raise _call(whole).refuse(f"result {index} of this operator is not imported")
             return part
         return cast("SSAValue", self.values[node])
+
+    def result(self, node: Node) -> SSAValue:
+        """The tensor of ``node`` as a result of the function: a value of its own, never an argument."""
+        value = self.tensor(node)
+        if not isinstance(value, BlockArgument):
+            return value
+        shape = shape_of(value)
+        operands = [Operand.aligned(value, len(shape))]
+        return self.build.pointwise(operands, shape, element_of(value), lambda scalars, values: values[0])
 
     def number(self, argument: object) -> Number | None:
         """The number that an argument is, or that all elements of a constant tensor are; None if it is neither."""

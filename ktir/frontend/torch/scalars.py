@@ -9,8 +9,9 @@ from collections.abc import Callable
 from math import inf
 from typing import cast
 
-from xdsl.dialects import arith, linalg, math
+from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType, LocationAttr, f32, i1
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, SSAValue
 
 from ktir.frontend.torch.elements import Element, is_float
