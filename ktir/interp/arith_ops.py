@@ -96,6 +96,8 @@ def integer(on_ints: Callable[[int, int], int], on_arrays: Function) -> Callable
         def function(a: Scalar, b: Scalar) -> Scalar:
             if isinstance(a, int) and isinstance(b, int):
                 return wrap(on_ints(a, b), bits)
+            if bits == 1:  # a Python int beside booleans would turn them into integers
+                a, b = (np.bool_(value) if isinstance(value, int) else value for value in (a, b))
             return on_arrays(a, b)
 
         return function
