@@ -272,18 +272,18 @@ def test_a_deadlock_names_both_sides_and_their_iterations(machine: Machine) -> N
 
 
 def test_a_ring_of_receives_before_sends_is_a_deadlock_when_messages_are_long(machine: Machine) -> None:
-    """Every core sends 2 x 64 vectors before it receives any: the channel holds 32."""
+    """Every core sends 256 vectors before it receives any: the channel holds 128."""
     p = Program(2)
-    source, sink = p.lx(0, 8192, "a"), p.lx(8192, 8192, "b")
+    source, sink = p.lx(0, 32768, "a"), p.lx(32768, 32768, "b")
     with p.unit("ring_tx") as u:
-        u.send(source, 0, u.table(1, 0), [4096], [2])
+        u.send(source, 0, u.table(1, 0), [16384], [2])
         p.barrier(u, 1)
     with p.unit("ring_rx") as u:
         p.barrier(u, 1)
-        u.receive(sink, 0, u.table(1, 0), [4096], [2])
+        u.receive(sink, 0, u.table(1, 0), [16384], [2])
     found = verify(p.module, machine)
     assert [each.code for each in found] == ["DataflowDeadlock"]
-    assert "from core 0 to core 1 is full with 32 vectors" in found[0].message
+    assert "from core 0 to core 1 is full with 128 vectors" in found[0].message
 
 
 def test_one_slot_deadlocks_a_consumer_that_holds_two(machine: Machine) -> None:
