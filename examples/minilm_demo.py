@@ -143,9 +143,7 @@ class Job:
             "modelled time": format_time(timing.total_ns),
             "bound": f"{format_time(timing.bound_ns)} by {timing.bound_by}",
             "busy share of units": ", ".join(f"{name} {share['busy']:.1%}" for name, share in timing.shares.items()),
-            "scratchpad, most per core": " of ".join(
-                map(format_bytes, (timing.scratchpad_used, timing.scratchpad_bytes))
-            ),
+            "scratchpad, most per core": f"{format_bytes(timing.scratchpad_used)} of {scratchpad}",
             "device memory": f"{format_bytes(timing.ddr_read)} read, {format_bytes(timing.ddr_written)} written",
             "ring": format_bytes(timing.ring),
             "files": f"{self.options.output / 'report.html'}, {self.options.output / 'trace.json'}",
