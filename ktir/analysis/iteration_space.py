@@ -106,6 +106,13 @@ class IterationSpace:
         """The dimensions of one kind, in order."""
         return tuple(dim for dim in self.dims if dim.kind == kind)
 
+    @property
+    def made(self) -> list[SSAValue]:
+        """The tensors that operations of the body compute, at any depth."""
+        nested = [result for op in self.loop_dims for result in op.results]
+        other = [value for value in self.value_dims if isinstance(value.owner, FoldOp | GatherOp)]
+        return [*nested, *other]
+
     def names(self, value: SSAValue) -> Names:
         """All iteration dimensions of ``value``, each once, outer first."""
         return tuple(dict.fromkeys(name for names in self.value_dims[value] for name in names))

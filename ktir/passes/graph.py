@@ -8,8 +8,11 @@ from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, TensorType
 
+from ktir.analysis.iteration_space import IterationSpace, Unfit, iteration_space
 from ktir.dialect.context import KtirContext
 from ktir.dialect.ktg import KernelOp
+from ktir.dialect.locations import location_of
+from ktir.errors import CannotPlan
 from ktir.machine import Machine, load
 
 DEFAULT_MACHINE = "spyre"
@@ -38,3 +41,24 @@ def is_graph(function: func.FuncOp) -> bool:
 def kernels_of(function: func.FuncOp) -> list[KernelOp]:
     """The kernels of a graph, in order."""
     return [op for op in function.body.block.ops if isinstance(op, KernelOp)]
+
+
+def erase_unused(graph: func.FuncOp) -> None:
+    """Erase what no result of a graph depends on; everything in a graph is a value without effects."""
+    for op in reversed(list(graph.body.block.ops)):
+        used = any(next(iter(result.uses), None) is not None for result in op.results)
+        if not used and not isinstance(op, func.ReturnOp):
+            op.detach()
+            op.erase()
+
+
+def space_of(kernel: KernelOp, machine: Machine) -> IterationSpace:
+    """The iteration space of a kernel; raises :class:`CannotPlan` where it has none."""
+    try:
+        return iteration_space(kernel, machine)
+    except Unfit as fault:
+        raise CannotPlan(
+            f"the kernel has no iteration space: {fault}",
+            location=location_of(kernel),
+            remedy="let ktir-fuse form the kernels, or put a copy before the view",
+        ) from fault

@@ -10,7 +10,7 @@ between kernels that ``ktir-fuse`` would have put into one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
 
@@ -34,15 +34,15 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
-from ktir.analysis.iteration_space import Unfit, iteration_space
-from ktir.analysis.layout_rules import Layout, default_layout, element_bytes, layouts_of
+from ktir.analysis.layout_rules import Layout, element_bytes, layouts_of
 from ktir.analysis.schedule import schedule_of
+from ktir.dialect import overlay
 from ktir.dialect.ktdp import StickLayoutAttr
 from ktir.dialect.ktg import KernelOp, TransferOp
 from ktir.dialect.locations import location_of
 from ktir.errors import CannotPlan, NotLowerable
 from ktir.machine import Machine
-from ktir.passes.graph import graph_functions, machine_of
+from ktir.passes.graph import graph_functions, machine_of, space_of
 from ktir.passes.kernel_function import LAYOUT, kernel_function
 
 
@@ -53,6 +53,7 @@ class LowerToKtdpPass(ModulePass):
     name = "ktir-lower-to-ktdp"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        overlay.repair_all()
         functions = _Functions(op, machine_of(ctx))
         for graph in graph_functions(op):
             _Main(graph, functions, machine_of(ctx)).rewrite()
@@ -71,20 +72,10 @@ class _Functions:
         key = _text_without_name(kernel)
         if key not in self.made:
             name = self._fresh(kernel.sym_name.data if kernel.sym_name is not None else "kernel")
-            function = kernel_function(name, kernel, schedule_of(kernel, self._space(kernel)))
+            function = kernel_function(name, kernel, schedule_of(kernel, space_of(kernel, self.machine)))
             Builder(InsertPoint.before(before)).insert(function)
             self.made[key] = name
         return self.made[key]
-
-    def _space(self, kernel: KernelOp):
-        try:
-            return iteration_space(kernel, self.machine)
-        except Unfit as fault:
-            raise CannotPlan(
-                f"the kernel has no iteration space: {fault}",
-                location=location_of(kernel),
-                remedy="let ktir-fuse form the kernels, or put a copy before the view",
-            ) from fault
 
     def _fresh(self, wanted: str) -> str:
         name, number = wanted, 0

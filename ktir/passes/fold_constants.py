@@ -1,0 +1,182 @@
+"""Compute at compile time what depends on no input, as long as it is the same number everywhere.
+
+A tensor of one number (a fill, a splat constant) that a structured operation reads becomes a scalar constant in its
+body; an operation whose inputs are all gone that way, and that does not reduce, is folded to a fill. Views of a tensor
+of one number are such tensors themselves. Tensors of different numbers are left alone: importers fold those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects import arith, func, linalg, tensor
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    AnyFloat,
+    ArrayAttr,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    ModuleOp,
+    TensorType,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from ktir.analysis.iteration_space import VIEWS, is_free, is_splat, view_source
+from ktir.passes.fuse import is_pointwise
+from ktir.passes.graph import erase_unused, graph_functions
+
+Number = FloatAttr[Any] | IntegerAttr[Any]
+
+
+@dataclass(frozen=True)
+class FoldConstantsPass(ModulePass):
+    """``ktir-fold-constants``"""
+
+    name = "ktir-fold-constants"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for graph in graph_functions(op):
+            for each in list(graph.body.block.ops):
+                _fold(graph, each)
+            erase_unused(graph)
+
+
+def _fold(graph: func.FuncOp, op: Operation) -> None:
+    if isinstance(op, VIEWS):
+        number = number_of(op.results[0])
+        if number is not None:
+            _replace_by_fill(op, number)
+    elif isinstance(op, linalg.GenericOp):
+        _take_numbers_in(op)
+        if not op.inputs and is_pointwise(op) and len(op.results) == 1:
+            _fold_generic(op)
+
+
+def number_of(value: SSAValue) -> Number | None:
+    """The number that a tensor holds everywhere, or None."""
+    while (source := view_source(value)) is not None:
+        value = source
+    owner = value.owner
+    match owner:
+        case linalg.FillOp() if is_free(value):
+            return _constant(owner.inputs[0])
+        case tensor.SplatOp():
+            return _constant(owner.input)
+        case arith.ConstantOp() if isinstance(value.type, TensorType) and is_splat(owner):
+            element = cast("TensorType[Attribute]", value.type).element_type
+            return _number(cast("float", cast("DenseIntOrFPElementsAttr", owner.value).get_values()[0]), element)
+        case _:
+            return None
+
+
+def _constant(value: SSAValue) -> Number | None:
+    owner = value.owner
+    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, FloatAttr | IntegerAttr):
+        return cast("Number", owner.value)
+    return None
+
+
+def _number(value: float, element: Attribute) -> Number:
+    if isinstance(element, AnyFloat):
+        return FloatAttr(float(value), element)
+    return IntegerAttr(int(value), cast("IntegerType", element))
+
+
+def _take_numbers_in(op: linalg.GenericOp) -> None:
+    """Inputs that are one number become constants of the body, where other operands still give the loops extents."""
+    maps = [attribute.data for attribute in op.indexing_maps]
+    for position in reversed(range(len(op.inputs))):
+        number = number_of(op.inputs[position])
+        others = {dim for at, map in enumerate(maps) if at != position for dim in map.used_dims()}
+        if number is None or len(others) != maps[0].num_dims:
+            continue
+        block = op.body.block
+        constant = arith.ConstantOp(number)
+        block.insert_ops_before([constant], cast("Operation", block.first_op))
+        block.args[position].replace_all_uses_with(constant.result)
+        block.erase_arg(block.args[position])
+        del maps[position]
+        op.inputs = [value for at, value in enumerate(op.inputs) if at != position]
+    op.indexing_maps = ArrayAttr(AffineMapAttr(map) for map in maps)
+
+
+def _fold_generic(op: linalg.GenericOp) -> None:
+    block = op.body.block
+    if any(next(iter(argument.uses), None) is not None for argument in block.args):
+        return
+    number = _evaluate(block)
+    if number is not None:
+        _replace_by_fill(op, number)
+
+
+def _replace_by_fill(op: Operation, number: Number) -> None:
+    result = op.results[0]
+    constant = arith.ConstantOp(number)
+    empty = tensor.EmptyOp([], result.type)
+    fill = linalg.FillOp([constant.result], [empty.tensor], [result.type])
+    for each in (constant, empty, fill):
+        each.location = op.location
+    block = cast("Block", op.parent)
+    block.insert_ops_before([constant, empty, fill], op)
+    result.replace_all_uses_with(fill.results[0])
+    block.erase_op(op)
+
+
+# ------------------------------------------------------------------------------------------------------------ arithmetic
+
+_BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "arith.addf": lambda a, b: a + b,
+    "arith.subf": lambda a, b: a - b,
+    "arith.mulf": lambda a, b: a * b,
+    "arith.divf": lambda a, b: a / b,
+    "arith.addi": lambda a, b: a + b,
+    "arith.subi": lambda a, b: a - b,
+    "arith.muli": lambda a, b: a * b,
+}
+_WIDTHS: dict[str, type[np.floating[Any]]] = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
+
+
+def _evaluate(block: Block) -> Number | None:
+    """The number that a body yields, computed in the precision of each operation; None if some operation is not known."""
+    values: dict[SSAValue, Any] = {}
+    for op in block.ops:
+        if isinstance(op, linalg.YieldOp):
+            value = values.get(op.operands[0])
+            return None if value is None else _number(float(value), op.operands[0].type)
+        value = _evaluate_op(op, values)
+        if value is None:
+            return None
+        values[op.results[0]] = value
+    return None
+
+
+def _evaluate_op(op: Operation, values: dict[SSAValue, Any]) -> Any:
+    if isinstance(op, arith.ConstantOp):
+        number = _constant(op.result)
+        return None if number is None else _rounded(number.value.data, op.result.type)
+    operands = [values.get(value) for value in op.operands]
+    if any(operand is None for operand in operands) or not op.results:
+        return None
+    kind = op.results[0].type
+    if isinstance(op, arith.ExtFOp | arith.TruncFOp):
+        return _rounded(operands[0], kind)
+    known = _BINARY.get(op.name)
+    if known is None or (isinstance(op, arith.DivfOp) and operands[1] == 0):
+        return None
+    with np.errstate(all="ignore"):
+        return _rounded(known(*operands), kind)
+
+
+def _rounded(value: Any, kind: Attribute) -> Any:
+    """``value`` in the element type ``kind``; None for types that numpy does not have."""
+    if isinstance(kind, IntegerType):
+        return int(value) if abs(int(value)) < 2 ** (kind.width.data - 1) else None
+    known = _WIDTHS.get(str(kind))
+    return None if known is None else known(value)
