@@ -72,6 +72,11 @@ def group_faults(
     cores: int,
 ) -> Iterator[Diagnostic]:
     dependency = consumer.producer_dependency_per_consumer
+    absent = sorted({tile for tile in (*producers, *consumers) if tile >= cores})
+    if absent and always_runs(consumer):
+        text = f"group {group} names tile {absent[0]}, but the grid has {cores} tiles: nobody delivers"
+        yield proven(consumer, Deadlock, text, "let the sets name tiles of the grid")
+        return
     if isinstance(consumer, ktdp.InterTileConsumeOp) and dependency is None and len(producers) > 1:
         text = (
             f"producer_tiles_per_group for group {group} has {len(producers)} producers, so "
@@ -81,7 +86,7 @@ def group_faults(
         return
     for tile in consumers:
         sources = producers if dependency is None else wanted(dependency.data, producers, tile, group)
-        yield from source_faults(consumer, group, tile, sources, producers, cores)
+        yield from source_faults(consumer, group, tile, sources, producers)
 
 
 def wanted(set_: AffineSet, producers: list[int], tile: int, group: int) -> list[int]:
@@ -93,22 +98,16 @@ def wanted(set_: AffineSet, producers: list[int], tile: int, group: int) -> list
 
 
 def source_faults(
-    consumer: Operation, group: int, tile: int, sources: list[int], producers: list[int], cores: int
+    consumer: Operation, group: int, tile: int, sources: list[int], producers: list[int]
 ) -> Iterator[Diagnostic]:
-    """Sources of a consumer that produce nothing, or do not exist."""
-    if tile >= cores:
-        return
+    """Sources of a consumer that produce nothing."""
     strangers = [source for source in sources if source not in producers]
-    absent = [source for source in sources if source >= cores]
     if strangers:
         text = (
             f"producer_dependency_per_consumer for consumer {tile} group {group} references producer tile "
             f"{strangers[0]} which is not in producer_tiles_per_group"
         )
         yield proven(consumer, VerifyError, text, "name producers of the group")
-    elif absent and always_runs(consumer):
-        text = f"core {tile} waits for tile {absent[0]}, but the grid has {cores} tiles"
-        yield proven(consumer, Deadlock, text, "let the sets name tiles of the grid")
     elif isinstance(consumer, ktdp.InterTileConsumeOp) and len(sources) != 1:
         text = (
             f"consumer tile {tile} in group {group} depends on {len(sources)} producers; inter_tile_consume delivers "
