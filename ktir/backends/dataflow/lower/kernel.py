@@ -439,6 +439,11 @@ def _for(lowering: Lowering, op: Operation) -> None:
     trips = np.maximum(-(-distance.constant // steps), 0)
     body = op.body.block
     carried = [Carried.begin(lowering, op, n) for n in range(len(op.iter_args))]
+    running = active & (trips > 0)
+    if not running.any():
+        for each, result in zip(carried, op.results, strict=True):
+            each.finish(lowering, None, result, trips)
+        return
     loop = planner.open_loop(body.args[0].name_hint or "i", trips)
     at = variable(loop.variable)
     lowering.values[body.args[0]] = lower + at * step
@@ -446,9 +451,11 @@ def _for(lowering: Lowering, op: Operation) -> None:
     assert yielded is not None
     for each, argument, operand in zip(carried, body.args[1:], yielded.operands, strict=True):
         each.enter(lowering, argument, operand, yielded, at)
+    planner.active = running
     lower_body(lowering, body)
     for each, operand in zip(carried, yielded.operands, strict=True):
         each.leave(lowering, operand, yielded)
+    planner.active = active
     planner.close_loop(loop)
     planner.origin = op
     for each, result in zip(carried, op.results, strict=True):
@@ -526,11 +533,12 @@ class Carried:
             del lowering.targets[operand]
         moves.write(lowering.planner, lowering.limits, lowering.tensor(operand, end), self.target)
 
-    def finish(self, lowering: Lowering, loop: Loop, result: SSAValue, trips: np.ndarray) -> None:
+    def finish(self, lowering: Lowering, loop: Loop | None, result: SSAValue, trips: np.ndarray) -> None:
         """Binds the result of the loop: the slot that the last iteration, or the beginning, has left."""
         if self.tile is None:
-            assert isinstance(self.initial, CoreValue) and self.increment is not None
-            lowering.values[result] = self.initial + self.increment * per_core(trips)
+            assert isinstance(self.initial, CoreValue)
+            grown = self.increment * per_core(trips) if self.increment is not None else constant(0, lowering.cores)
+            lowering.values[result] = self.initial + grown
             return
         assert not isinstance(self.initial, CoreValue)
         if isinstance(self.tile, structured.HeldSum):
@@ -539,7 +547,7 @@ class Carried:
             self.tile.finish(lowering, target)
             lowering.values[result] = view
             return
-        anchor = loop if loop in lowering.planner.block.items else None
+        anchor = loop if loop is not None and loop in lowering.planner.block.items else None
         reading = lowering.planner.reading(self.tile, anchor)
         lowering.values[result] = lowering.planner.dense(reading, self.initial.shape, self.initial.element)
 
