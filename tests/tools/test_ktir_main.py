@@ -78,13 +78,11 @@ def test_help_imports_neither_torch_nor_xdsl_nor_numpy() -> None:
 
 def test_an_error_shows_its_line_with_a_caret(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "wrong.ktir"
-    path.write_text(
-        "func.func @f() {\n  %a = arith.constant 1 : index\n  %b = arith.addi %a, %zz : index\n  return\n}\n"
-    )
+    path.write_text("func.func @f() {\n  %a = arith.constant 1 : index\n  %b = arith.nosuch %a : index\n  return\n}\n")
     assert ktir_main.main(["check", str(path)]) == FAULT
     lines = capsys.readouterr().err.splitlines()
     assert f"{path}:3:" in lines[0]
-    assert lines[1] == "    3 |   %b = arith.addi %a, %zz : index"
+    assert lines[1] == "    3 |   %b = arith.nosuch %a : index"
     assert lines[2].rstrip().endswith("^")
 
 
@@ -100,6 +98,13 @@ def test_run_writes_outputs(add: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert ktir_main.main(["run", str(add), *words]) == OK
     np.testing.assert_array_equal(np.load(out), 2 * np.arange(64))
     assert "y: 64 float32" in capsys.readouterr().out
+
+
+def test_an_output_that_is_not_given_has_the_size_of_its_view(add: Path) -> None:
+    out = add.parent / "y.npy"
+    words = ["--arg", f"x={add.parent / 'x.npy'}", "--arg", "n=64", "--out", f"y={out}"]
+    assert ktir_main.main(["run", str(add), *words]) == OK
+    np.testing.assert_array_equal(np.load(out), 2 * np.arange(64))
 
 
 def test_run_refuses_to_overwrite_an_input(add: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -119,6 +124,8 @@ def test_run_refuses_to_overwrite_an_input(add: Path, capsys: pytest.CaptureFixt
         (["--arg", "x=what"], "ArgumentError"),
         (["--arg", "x=f99[3]"], "ArgumentError"),
         (["--arg", "x=1", "--arg", "x=2"], "ArgumentError"),
+        (["--arg", "x=f32[64]", "--out", "z=z.npy"], "ArgumentError"),
+        (["--arg", "x=f32[64]", "--out", "n=n.npy"], "ArgumentError"),
         (["--arg", "x=f32[64]", "--func", "none"], "FunctionNotFound"),
         (["--arg", "x=f32[64]", "--arg", "n=1"], "ArgumentError"),
         (["--arg", "x=f32[64]", "--arg", "y=f32[64]", "--arg", "n=1", "--machine", "none"], "UnknownMachine"),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 HELP = "execute a KTIR file on the CPU, and model its time"
 EXAMPLES = """  ktir run spec/cases/row_softmax.ktir                       (a case: its header's inputs, checked)
-  ktir run add.ktir --arg x=x.npy --arg y=f16[4096] --arg n=4096 --out y=y.npy
+  ktir run add.ktir --arg x=x.npy --arg n=4096 --out y=y.npy
   ktir run add.ktir --func add --arg x=x.npy --arg y=y.npy --machine spyre --time --report r.html --trace t.json"""
 
 
@@ -96,16 +96,21 @@ def _job(arguments: argparse.Namespace) -> _Job:
     from ktir import api
     from ktir.conformance.case import has_header, parse_case
     from ktir.tools.arguments import read_arguments
+    from ktir.tools.outputs import fresh_output
 
     module = api.parse(arguments.file)
     given = read_arguments(arguments.arg)
     source = module.source or ""
     case = parse_case(source, module.file) if not arguments.arg and has_header(source) else None
     function = module.entry(arguments.func or (case.function if case else None))
+    values = dict(case.inputs if case else given.values)
+    for name, _ in arguments.out:
+        if name not in values:
+            values[name] = fresh_output(module.functions[function], name)
     return _Job(
         module,
         function,
-        case.inputs if case else given.values,
+        values,
         arguments.machine or (case.machine if case else None),
         case,
         (arguments.file, *given.files),
