@@ -133,20 +133,14 @@ class Checker:
             if allocation is None:
                 allocation = access.arena.containing(first * size)
             if allocation is None or first * size < allocation.start or (last + 1) * size > allocation.stop:
-                self._fail_allocation(access, allocation, first, last, frame, rows, site)
+                row = _first_outside(access, allocation, rows, frame.n)
+                first, last = _limits_of(access, np.array([row]))
+                self._fail_allocation(access, allocation, first, last, int(frame.cores[row]), site)
 
     def _fail_allocation(
-        self,
-        access: Access,
-        allocation: Allocation | None,
-        low: int,
-        high: int,
-        frame: Frame,
-        rows: Array | None,
-        site: Site,
+        self, access: Access, allocation: Allocation | None, low: int, high: int, core: int, site: Site
     ) -> None:
         view, size = access.view, access.view.element.itemsize
-        core = int(frame.cores[0 if rows is None else rows[0]])
         touched = f"bytes {low * size} to {(high + 1) * size - 1}"
         if allocation is None:
             raise site.fail(
@@ -305,7 +299,9 @@ class Checker:
             after, last = scaled.read(stamps, STAMP), access.read(raw, dtype)
             wrong = after != mine
             if wrong.any():
-                self._conflict(access, wrong, writers, after & CORE_MASK, differing(last, plain, wrong.ndim), frame, site)
+                self._conflict(
+                    access, wrong, writers, after & CORE_MASK, differing(last, plain, wrong.ndim), frame, site
+                )
         lead = len(scaled.at) if isinstance(scaled, Strided) and not isinstance(scaled.at, int) else 1
         marks = np.broadcast_to(WRITTEN, (lead, *scaled.shape))
         if isinstance(values, Tainted):
@@ -379,6 +375,16 @@ def _limits_of(access: Access, rows: Array) -> tuple[int, int]:
     if isinstance(access, Gathered) and len(access.places) > 1:
         return int(access.places[rows].min()), int(access.places[rows].max())
     return access.limits()
+
+
+def _first_outside(access: Access, allocation: Allocation | None, rows: Array | None, n: int) -> int:
+    """The first row whose places leave the allocation."""
+    size = access.view.element.itemsize
+    for row in range(n) if rows is None else rows.tolist():
+        low, high = _limits_of(access, np.array([row]))
+        if allocation is None or low * size < allocation.start or (high + 1) * size > allocation.stop:
+            return row
+    return 0
 
 
 def _disjoint(access: Access) -> bool:

@@ -203,7 +203,7 @@ class Program:
         run = Run(Memory(limit=max_bytes, granule=16), machine, checker, max_steps, max_bytes)
         binding = Binding(entry, run)
         with np.errstate(all="ignore"):
-            launch = run.launch(entry.grid or (1,), entry.location)
+            launch = run.launch((1,) if entry.grid is None else entry.grid, entry.location)
             binding.place(memory)
             for label, region in (read or {}).items():
                 binding.reserve(label, region)

@@ -335,9 +335,7 @@ def masked(view: View, base: Sequence[Scalar], pattern: Pattern, frame: Frame, s
     The coordinate set of such a view names the elements there are: what lies beyond is undefined when it is loaded and
     dropped when it is stored, which is how descriptors of ragged tensors are meant.
     """
-    if pattern.count == 0 or not any(
-        np.any(base[d] + pattern.limits(d)[1] >= view.sizes[d]) for d in view.ragged
-    ):
+    if pattern.count == 0 or not any(np.any(base[d] + pattern.limits(d)[1] >= view.sizes[d]) for d in view.ragged):
         return None
     endless = tuple(ENDLESS if d in view.ragged else size for d, size in enumerate(view.sizes))
     if frame.run.checker is not None:
