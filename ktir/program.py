@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ktir.backends.dataflow.lower import LaunchArguments, LoweredProgram
     from ktir.backends.dataflow.reports.report import Report
     from ktir.backends.dataflow.timing import Timing
+    from ktir.dialect.ktg import KernelOp
     from ktir.frontend.torch.captured import Captured
     from ktir.machine.description import Machine
 
@@ -210,18 +212,22 @@ def compile_model(
 
 def compile_captured(captured: Captured, machine: Machine, options: Options | None, name: str) -> Program:
     """The part of compiling that follows the capture: both doors meet here."""
-    from ktir.passes.pipeline import compile_graph
+    from ktir.dialect.context import create_context
+    from ktir.passes.pipeline import run_pipeline
 
-    graph = Module(captured.module)
-    compiled = compile_graph(captured.module, machine)
+    module, context = captured.module.clone(), create_context(machine)
+    run_pipeline("graph", context, module)
+    run_pipeline("decide", context, module)
+    plan = plan_of_graph(Module(module))
+    run_pipeline("lower", context, module)
     return Program(
         name=name,
-        module=Module(compiled.module),
-        graph=graph,
+        module=Module(module),
+        graph=Module(captured.module),
         machine=machine,
         caller=captured,
         parameters=captured.parameters,
-        plan=plan_of(Module(compiled.module)),
+        plan=plan,
         operators=captured.operators,
         options=options,
     )
@@ -271,20 +277,29 @@ def result_names(module: Module) -> list[str]:
 
 
 def plan_of(module: Module) -> Plan:
-    """The decisions that the functions of a level-K module carry."""
+    """What the kernels of a level-K module show of the decisions: their grids."""
     functions = module.functions
-    return Plan(tuple(_kernel_plan(functions[name]) for name in module.kernels))
+    return Plan(tuple(KernelPlan(name, _grid_size(functions[name])) for name in module.kernels))
 
 
-def _kernel_plan(function: FuncOp) -> KernelPlan:
-    grid = function.attributes["grid"]
-    cores = 1
-    for extent in cast("ArrayAttr[IntegerAttr[Any]]", grid):
-        cores *= extent.value.data
-    decisions = {
-        name.removeprefix("ktg."): str(value) for name, value in function.attributes.items() if name.startswith("ktg.")
-    }
-    return KernelPlan(function.sym_name.data, cores, decisions)
+def plan_of_graph(module: Module) -> Plan:
+    """The decisions that the kernels of a graph carry, in launch order."""
+    from ktir.dialect.ktg import KernelOp
+
+    kernels = [op for op in module.op.walk() if isinstance(op, KernelOp)]
+    return Plan(tuple(_kernel_plan(kernel, number) for number, kernel in enumerate(kernels)))
+
+
+def _kernel_plan(kernel: KernelOp, number: int) -> KernelPlan:
+    name = kernel.sym_name.data if kernel.sym_name is not None else f"kernel_{number}"
+    cores = prod(cut.cuts for cut in kernel.core_split.data) if kernel.core_split is not None else 1
+    decisions = {key: str(value) for key, value in kernel.properties.items() if key != "sym_name"}
+    return KernelPlan(name, cores, decisions)
+
+
+def _grid_size(function: FuncOp) -> int:
+    grid = cast("ArrayAttr[IntegerAttr[Any]]", function.attributes["grid"])
+    return prod(extent.value.data for extent in grid)
 
 
 def _recipe(machine: Machine) -> dict[str, Any]:
