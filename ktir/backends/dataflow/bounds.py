@@ -64,8 +64,7 @@ class _Work:
             if not access.buffer.per_core and not access.indirect and times:
                 sides = self.written if access.writes else self.read
                 words = sides.setdefault(access.buffer.number, _Words.of(access, self.machine.global_memory.word))
-                for core in cores:
-                    words.mark(access, core, instruction)
+                words.mark(access, cores, instruction)
 
     def bound(self, launch: int) -> Bound:
         word = self.machine.global_memory.word
@@ -97,17 +96,22 @@ class _Words:
     def count(self) -> int:
         return int(self.touched.sum())
 
-    def mark(self, access: Access, core: int, instruction: Instruction) -> None:
-        counts = instruction.loop_counts(core)
-        if min(counts, default=1) <= 0:
-            return
-        inside = self._inside(access)
-        for offset in self._offsets(access, core, counts):
-            first = self.start % self.word + offset + inside
-            self.touched[first[(first >= 0)] // self.word % self.touched.size] = True
+    def mark(self, access: Access, cores: Sequence[int], instruction: Instruction) -> None:
+        """Marks the words that the access touches on any of ``cores``."""
+        offsets: set[int] = set()
+        for core in cores:
+            counts = instruction.loop_counts(core)
+            if min(counts, default=1) > 0:
+                offsets |= self._offsets(access, core, counts)
+        inside = self._inside(access) + self.start % self.word
+        for offset in offsets:
+            words = (inside + offset) // self.word
+            self.touched[words[(words >= 0) & (words < self.touched.size)]] = True
 
-    def _offsets(self, access: Access, core: int, counts: Sequence[int]) -> list[int]:
+    def _offsets(self, access: Access, core: int, counts: Sequence[int]) -> set[int]:
         depths = sorted(access.offset.depths)
+        if not depths:
+            return {access.offset.value(core, ())}
         indices = [0] * len(counts)
         ranges = [range(counts[depth]) for depth in depths]
         if prod(len(each) for each in ranges) > MOST_PLACES:
@@ -119,7 +123,7 @@ class _Words:
             found.add(access.offset.value(core, indices))
             if len(found) >= MOST_PLACES:
                 break
-        return sorted(found)
+        return found
 
     def _inside(self, access: Access) -> NDArray[Any]:
         """One byte of every word, or more, that the box touches, relative to its offset."""

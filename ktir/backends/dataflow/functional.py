@@ -188,8 +188,7 @@ class _Run:
         }
 
     def _find_consumers(self) -> None:
-        for number, actor in enumerate(self.actors):
-            del number
+        for actor in self.actors:
             for instruction in actor.code.instructions:
                 if instruction.kind == "acquire" and instruction.ring is not None:
                     ring = self.ring(actor.core, instruction.ring)
@@ -324,7 +323,10 @@ class _Run:
             place = buffer.offset + self._slot(access, instruction, actor) * buffer.size + offset
             if not buffer.per_core:
                 if place + high > self.ddr.bytes.size:
-                    raise self._outside(access, instruction, actor, offset)
+                    raise DescriptorOutOfBounds(
+                        f"buffer {buffer.name} reaches byte {place + high} of a device memory of {self.ddr.bytes.size}",
+                        location=instruction.location,
+                    )
                 return make(shape, dtype, self.ddr.bytes, place, strides)
             place += actor.core * self.span
             written = make(shape, unsigned, self.shadow, place, strides)

@@ -14,9 +14,10 @@ All times are integer ticks, and service times are rounded up, so that no rate e
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from math import ceil
 from typing import Final, Literal, cast
 
 from xdsl.ir import Operation
@@ -90,9 +91,10 @@ class _Request:
 
 @dataclass(slots=True)
 class _Server:
-    """A part of device memory: bursts wait in ``pending`` by number of their actor and are served in turn."""
+    """A part of device memory: bursts wait by number of their actor, listed in ``order``, and are served in turn."""
 
     pending: dict[int, _Request] = field(default_factory=dict[int, _Request])
+    order: list[int] = field(default_factory=list[int])
     busy: bool = False
     last: int = -1
     writes: bool | None = None
@@ -150,6 +152,9 @@ class _Simulation:
         self.ticks_per_byte = memory.servers * clock.ghz * clock.ticks_per_cycle / memory.sustained_gbs
         self.turnaround = clock.ticks(memory.turnaround_ns * memory.servers)
         self.latency = clock.ticks(memory.latency_ns)
+        self.request_ticks = [
+            memory.request_time_ns(cores) * clock.ghz * clock.ticks_per_cycle for cores in range(self.program.cores + 1)
+        ]
         queues = [queue.latency for queue in self.machine.queues.values()]
         self.queue_latency = max(queues, default=0) * clock.ticks_per_cycle
         net = self.tokens.net
@@ -352,6 +357,7 @@ class _Simulation:
         server.pending[actor.number] = _Request(
             actor, phase, quanta, now, amount, max(1, requests), cost.ddr_writes, ticks, port, port_ticks, hot
         )
+        insort(server.order, actor.number)
         if cost.ddr_writes:
             self.launch.written += amount
         else:
@@ -361,13 +367,10 @@ class _Simulation:
 
     def _serve(self, server: _Server, now: int) -> None:
         """Starts the next burst: that of the requester after the one served last, in order of actors."""
-        numbers = sorted(server.pending)
-        number = numbers[bisect_right(numbers, server.last) % len(numbers)]
+        number = server.order.pop(bisect_right(server.order, server.last) % len(server.order))
         request = server.pending.pop(number)
-        active = sum(len(each.pending) for each in self.servers) + 1
-        floor = self.machine.clock.ticks(
-            request.requests * self.memory.request_time_ns(min(active, self.program.cores)) * self._active_servers()
-        )
+        active = min(sum(len(each.order) for each in self.servers) + 1, self.program.cores)
+        floor = ceil(request.requests * self.request_ticks[active] * self._active_servers())
         service = max(-int(-request.bytes * self.ticks_per_byte // 1), floor)
         if server.writes is not None and server.writes != request.writes:
             service += self.turnaround
@@ -392,11 +395,11 @@ class _Simulation:
         return now if len(clock.in_flight) < window else clock.in_flight[-window]
 
     def _active_servers(self) -> int:
-        return sum(1 for each in self.servers if each.busy or each.pending) or 1
+        return sum(1 for each in self.servers if each.busy or each.order) or 1
 
     def _served(self, server: _Server, now: int) -> None:
         server.busy = False
-        if server.pending:
+        if server.order:
             self._serve(server, now)
 
     # ---------------------------------------------------------------------------------------------------------- results

@@ -54,18 +54,22 @@ def program_faults(program: Program) -> Iterator[KtirError]:
     for rules in ((capability_faults, end_faults), (balance_faults, memory_faults), (_deadlock_faults,)):
         sound = True
         for rule in rules:
-            for fault in rule(program):
+            for fault in _until_it_fails(rule(program)):
                 sound = False
                 yield fault
         if not sound:
             return
 
 
-def _deadlock_faults(program: Program) -> Iterator[KtirError]:
+def _until_it_fails(found: Iterator[KtirError]) -> Iterator[KtirError]:
+    """The faults that a rule finds; what keeps the rule itself from going on is one of them."""
     try:
-        deadlock = run_to_verdict(program)
+        yield from found
     except KtirError as error:
         yield error
-        return
+
+
+def _deadlock_faults(program: Program) -> Iterator[KtirError]:
+    deadlock = run_to_verdict(program)
     if deadlock is not None:
         yield deadlock
