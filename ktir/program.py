@@ -7,6 +7,7 @@ decisions for each kernel, read off the IR.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
 
 from ktir.arrays import Array, dtype_name, is_array, to_numpy, to_torch
 from ktir.errors import UnsupportedInput
@@ -29,6 +31,19 @@ if TYPE_CHECKING:
     from ktir.dialect.ktg import KernelOp
     from ktir.frontend.torch.captured import Captured
     from ktir.machine.description import Machine
+
+DECISIONS = (
+    "core_split",
+    "tiles",
+    "loop_order",
+    "buffer_depth",
+    "store_batch",
+    "operand_places",
+    "result_places",
+    "operand_layouts",
+    "result_layouts",
+)
+"""Properties of a kernel in the order a plan shows them."""
 
 Executor = Literal["dataflow", "ktir"]
 
@@ -72,9 +87,10 @@ class Plan:
         return Plan(tuple(KernelPlan(str(k["name"]), int(k["cores"]), dict(k["decisions"])) for k in data))
 
     def __str__(self) -> str:
+        """One line a kernel; layouts, which are long, are in :attr:`data` alone."""
         lines = [f"{'kernel':<28}{'cores':>6}  decisions"]
         for kernel in self.kernels:
-            decisions = ", ".join(f"{name} = {text}" for name, text in kernel.decisions.items())
+            decisions = ", ".join(f"{name} = {text}" for name, text in kernel.decisions.items() if "layout" not in name)
             lines.append(f"{kernel.name:<28}{kernel.cores:>6}  {decisions}")
         return "\n".join(lines)
 
@@ -143,7 +159,7 @@ class Program:
         from ktir.backends.dataflow.reports.report import Report
 
         plans = {
-            kernel.name: ", ".join(f"{name} {text}" for name, text in kernel.decisions.items())
+            kernel.name: ", ".join(f"{name} {text}" for name, text in kernel.decisions.items() if "layout" not in name)
             for kernel in self.plan.kernels
         }
         return Report(self.name, self.timing, self.machine, self.lowered.kernels, plans, counts or {})
@@ -293,8 +309,13 @@ def plan_of_graph(module: Module) -> Plan:
 def _kernel_plan(kernel: KernelOp, number: int) -> KernelPlan:
     name = kernel.sym_name.data if kernel.sym_name is not None else f"kernel_{number}"
     cores = prod(cut.cuts for cut in kernel.core_split.data) if kernel.core_split is not None else 1
-    decisions = {key: str(value) for key, value in kernel.properties.items() if key != "sym_name"}
+    decisions = {key: _short(kernel.properties[key]) for key in DECISIONS if key in kernel.properties}
     return KernelPlan(name, cores, decisions)
+
+
+def _short(decision: Attribute) -> str:
+    """The text of a decision without the names of its attributes: ``[d0 : 8]``, ``6 : i64`` as ``6``."""
+    return re.sub(r"#(?:ktg|ktdp)\.\w+<(.*?)>(?=,|\]|$)", r"\1", str(decision)).removesuffix(" : i64")
 
 
 def _grid_size(function: FuncOp) -> int:
