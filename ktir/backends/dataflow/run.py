@@ -89,7 +89,7 @@ def read_back(placed: Placed, ddr: Arena) -> Array:
 
 def laid_out(array: Array, layout: StickLayout) -> Array:
     """The buffer of a tensor in sticks; its padding as ``layout.pad`` says, zero where nobody cares."""
-    fill = {"undef": 0.0, "zero": 0.0, "neg_inf": -np.inf}.get(layout.pad, layout.pad) if layout.pad else 0.0
+    fill = {"undef": 0.0, "zero": 0.0, "neg_inf": -np.inf}[layout.pad] if isinstance(layout.pad, str) else layout.pad
     buffer = np.full(layout.elements, fill, array.dtype)
     buffer[_places(layout)] = array.reshape(layout.extent)
     return buffer

@@ -1,7 +1,7 @@
 """KTIR to dataflow programs.
 
-``launches`` runs the host function ahead of time; ``kernel`` walks each kernel with all cores at once and plans what the
-units do (``plan``); ``program`` gives tiles their addresses and writes the ``dfp`` program (``emit``).
+``launches`` runs the host function ahead of time; ``kernel`` walks each kernel with all cores at once and plans what
+the units do (``plan``); ``program`` gives tiles their addresses and writes the ``dfp`` program (``emit``).
 """
 
 from __future__ import annotations

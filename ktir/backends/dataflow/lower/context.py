@@ -6,12 +6,24 @@ a future; :class:`Lowering` answers for one kind each and refuses the others wit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
 
 from xdsl.dialects import arith, scf, tensor
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IndexType, IntegerAttr, TensorType, i64
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    TensorType,
+    i64,
+)
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.dialects.linalg.attrs import IteratorType
+from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ktir.backends.dataflow.lower import moves
@@ -45,7 +57,7 @@ def shape_and_element(type: Attribute, op: Operation) -> tuple[tuple[int, ...], 
     shape = type.get_shape()
     if any(extent < 0 for extent in shape):
         refuse(op, f"the shape of {type} is not known", "use static shapes")
-    return tuple(shape), type.get_element_type()
+    return tuple(shape), cast("TensorType[Attribute]", type).element_type
 
 
 @dataclass(eq=False)
@@ -53,8 +65,8 @@ class Lowering:
     """Everything a rule needs.
 
     ``values`` is the environment; ``targets`` are places chosen ahead for results; ``open`` are tiles that are still
-    being written, ``held`` sums that stay in the matrix unit. ``everyone`` are the cores of the grid and ``coordinates`` their tile ids along its axes;
-    ``stores_locally``: the kernel writes scratchpad views.
+    being written, ``held`` sums that stay in the matrix unit. ``everyone`` are the cores of the grid and
+    ``coordinates`` their tile ids along its axes; ``stores_locally``: the kernel writes scratchpad views.
     """
 
     machine: Machine
@@ -153,7 +165,9 @@ class Lowering:
 
     def _may_wait(self, result: SSAValue) -> bool:
         reader = only_reader(result)
-        return reader is not None and reader.parent is result.owner.parent and is_pointwise_reader(reader, result)  # type: ignore
+        owner = result.owner
+        home = owner.parent if isinstance(owner, Operation) else owner
+        return reader is not None and reader.parent is home and is_pointwise_reader(reader, result)
 
     def place(self, result: SSAValue, shape: Sequence[int], element: Attribute) -> tuple[View, View]:
         """Where to write ``result`` and where to read it: a place chosen ahead or a tile of its own."""
@@ -170,15 +184,19 @@ def only_reader(value: SSAValue) -> Operation | None:
     return uses[0].operation if len(uses) == 1 else None
 
 
+def is_parallel(op: LinalgStructuredOperation) -> bool:
+    """Whether no loop of ``op`` is a reduction."""
+    return all(kind.data is IteratorType.PARALLEL for kind in op.get_iterator_types())
+
+
 def is_pointwise_reader(op: Operation, operand: SSAValue) -> bool:
     """Whether ``op`` takes pending work of the same shape into its own vector step or writes it where it belongs."""
     if isinstance(op, tensor.InsertSliceOp | tensor.PadOp | ktdp.StoreOp):
         return op.operands[0] is operand
     if op.name in ("linalg.reduce", "linalg.matmul", "linalg.batch_matmul", "linalg.transpose", "linalg.broadcast"):
         return False
-    if op.name == "linalg.generic":
-        kinds = op.get_iterator_types()  # type: ignore
-        return all(kind.data.value == "parallel" for kind in kinds)  # type: ignore
+    if isinstance(op, GenericOp):
+        return is_parallel(op)
     if isinstance(op, arith.ConstantOp | scf.YieldOp):
         return isinstance(op, scf.YieldOp)
     return op.name.split(".")[0] in ("arith", "math", "linalg")
@@ -190,25 +208,23 @@ def widened(type: Attribute) -> ScalarBody:
     def body(args: Sequence[SSAValue]) -> tuple[list[Operation], SSAValue]:
         if type == i64:
             return [], args[0]
-        cast: Operation = (
-            arith.IndexCastOp(args[0], type) if isinstance(type, IndexType) else arith.TruncIOp(args[0], type)
-        )  # type: ignore
-        return [cast], cast.results[0]
+        made = arith.TruncIOp(args[0], type) if isinstance(type, IntegerType) else arith.IndexCastOp(args[0], type)
+        return [made], made.results[0]
 
     return body
 
 
 def integer_attribute(number: int, type: Attribute) -> Attribute:
     """``number`` as an attribute of an integer or float type."""
-    from xdsl.dialects.builtin import AnyFloat
-
-    return FloatAttr(float(number), type) if isinstance(type, AnyFloat) else IntegerAttr(number, type)  # type: ignore
+    if isinstance(type, AnyFloat):
+        return FloatAttr(float(number), type)
+    return IntegerAttr(number, cast("IntegerType", type) if isinstance(type, IntegerType) else IndexType())
 
 
 def splat_value(attribute: Attribute) -> Attribute | None:
     """The scalar attribute of a scalar or splat constant, None for other constants."""
     if isinstance(attribute, FloatAttr | IntegerAttr):
-        return attribute
+        return cast("Attribute", attribute)
     if isinstance(attribute, DenseIntOrFPElementsAttr) and attribute.is_splat():
         return next(attribute.iter_attrs())
     return None
@@ -216,6 +232,3 @@ def splat_value(attribute: Attribute) -> Attribute | None:
 
 def _name(value: SSAValue) -> str:
     return f"%{value.name_hint}" if value.name_hint else "of its operation"
-
-
-Rule = Callable[[Lowering, Operation], None]

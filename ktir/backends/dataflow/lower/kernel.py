@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
+from typing import cast
 
 import numpy as np
 from xdsl.dialects import arith, scf, tensor
@@ -18,9 +19,9 @@ from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     FloatAttr,
     IntegerAttr,
-    TensorType,
 )
-from xdsl.dialects.linalg.ops import FillOp, LinalgStructuredOperation
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.dialects.linalg.ops import FillOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 from xdsl.utils.hints import isa
@@ -28,6 +29,7 @@ from xdsl.utils.hints import isa
 from ktir.backends.dataflow.lower import memory, moves, pointwise, ring, scalars, structured
 from ktir.backends.dataflow.lower.context import (
     Lowering,
+    is_parallel,
     only_reader,
     refuse,
     shape_and_element,
@@ -36,7 +38,6 @@ from ktir.backends.dataflow.lower.context import (
 from ktir.backends.dataflow.lower.plan import Loop, Tile, View, Writing
 from ktir.backends.dataflow.lower.tensors import (
     NotViewable,
-    Pending,
     Splat,
     Tensor,
     Undefined,
@@ -93,7 +94,7 @@ def _integer(lowering: Lowering, op: Operation) -> None:
     lowering.values[op.results[0]] = value
 
 
-# ------------------------------------------------------------------------------------------------------------- constants
+# ------------------------------------------------------------------------------------------------------------ constants
 
 
 def _constant(lowering: Lowering, op: Operation) -> None:
@@ -150,7 +151,7 @@ def _tile_id(lowering: Lowering, op: Operation) -> None:
         lowering.values[result] = per_core(at)
 
 
-# ----------------------------------------------------------------------------------------------------------------- views
+# ---------------------------------------------------------------------------------------------------------------- views
 
 
 def _reshape(lowering: Lowering, op: Operation, view_of: Callable[[View], View]) -> None:
@@ -269,7 +270,7 @@ def _extract(lowering: Lowering, op: Operation) -> None:
     lowering.values[op.result] = view.sliced(at, ones, ones).shaped((), ())
 
 
-# ---------------------------------------------------------------------------------------------------------------- writes
+# --------------------------------------------------------------------------------------------------------------- writes
 
 
 def _insert_slice(lowering: Lowering, op: Operation) -> None:
@@ -374,9 +375,9 @@ def _outside(
         begin = start or 0
         for first, last in ((0, begin), (begin + size, shape[dim])):
             if last > first:
-                boxes.append(
-                    ([*low[:dim], first, *low[dim + 1 :]], [*extents[:dim], last - first, *extents[dim + 1 :]])
-                )
+                corner, lengths = list(low), list(extents)
+                corner[dim], lengths[dim] = first, last - first
+                boxes.append((corner, lengths))
         low[dim], extents[dim] = begin, size
     return boxes
 
@@ -405,12 +406,11 @@ def _from_elements(lowering: Lowering, op: Operation) -> None:
     lowering.values[op.results[0]] = view
 
 
-# ------------------------------------------------------------------------------------------------------------ structured
+# ----------------------------------------------------------------------------------------------------------- structured
 
 
 def _structured(lowering: Lowering, op: LinalgStructuredOperation) -> None:
-    kinds = [kind.data.value for kind in op.get_iterator_types()]
-    if all(kind == "parallel" for kind in kinds):
+    if is_parallel(op):
         pointwise.lower_parallel(lowering, op)
         return
     if (held := lowering.held.get(op)) is not None:
@@ -422,7 +422,7 @@ def _structured(lowering: Lowering, op: LinalgStructuredOperation) -> None:
         structured.lower_reduction(lowering, op)
 
 
-# ---------------------------------------------------------------------------------------------------------- control flow
+# --------------------------------------------------------------------------------------------------------- control flow
 
 
 def _for(lowering: Lowering, op: Operation) -> None:
@@ -580,7 +580,9 @@ def _runtime_argument(lowering: Lowering, op: Operation) -> None:
     if op.kind_name == "value":
         lowering.values[op.result] = lowering.values.get(op.argument)
         return
-    promise = op.argument.type.promise(op.kind_name)  # type: ignore
+    promise = cast("ktdp.RuntimeArgType", op.argument.type).promise(op.kind_name)
+    if promise is None:
+        refuse(op, f"its argument promises no {op.kind_name}")
     lowering.values[op.result] = constant(promise, lowering.cores)
 
 
@@ -628,11 +630,3 @@ RULES: Mapping[str, Callable[[Lowering, Operation], None]] = {
     "ktdp.inter_tile_reduce": ring.reduce,
     "ktdp.inter_tile_consume": ring.consume,
 }
-
-
-def has_tensor(op: Operation) -> bool:
-    """Whether a result of ``op`` is a tensor."""
-    return any(isinstance(result.type, TensorType) for result in op.results)
-
-
-__all__ = ["Pending", "lower_body", "lower_operation"]

@@ -7,10 +7,10 @@ buffer, done by the host outside the program.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import (
@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     FloatAttr,
     IntegerAttr,
+    IntegerType,
     MemRefType,
     ModuleOp,
     StringAttr,
@@ -103,9 +104,9 @@ def grid_of(kernel: func.FuncOp) -> tuple[int, ...]:
         case None:
             extents: tuple[int, ...] = (1,)
         case ArrayAttr():
-            extents = tuple(e.value.data for e in grid if isinstance(e, IntegerAttr))
+            extents = tuple(cast("IntegerAttr", e).value.data for e in grid)
         case DenseArrayBase():
-            extents = tuple(int(e) for e in grid.get_values())
+            extents = tuple(int(e) for e in cast("DenseArrayBase[IntegerType]", grid).get_values())
         case _:
             extents = ()
     if not extents or any(extent <= 0 for extent in extents):
@@ -214,8 +215,8 @@ class _Tracer:
         self._allocate_buffers(entry)
         for name, argument in zip(argument_names(entry), entry.body.block.args, strict=True):
             if isinstance(argument.type, MemRefType):
-                shape = tuple(argument.type.get_shape())
-                self.values[argument] = Placed(name, -1, shape, str(argument.type.get_element_type()))
+                kind = cast("MemRefType[Attribute]", argument.type)
+                self.values[argument] = Placed(name, -1, tuple(kind.get_shape()), str(kind.element_type))
                 continue
             given = self.arguments.get(name)
             if isinstance(given, ArrayArgument):
@@ -240,15 +241,14 @@ class _Tracer:
                 offset = self.next_free
                 self.next_free = self._aligned(offset + size)
             name = op.memref.name_hint or f"b{number}"
-            type = op.memref.type
-            assert isinstance(type, MemRefType)
+            type = cast("MemRefType[Attribute]", op.memref.type)
             layout = op.attributes.get("ktdp.stick_layout")
             self._allocate(f"{name}.{number}", offset, size)
             self.values[op.memref] = Placed(
                 name,
                 offset,
                 tuple(type.get_shape()),
-                str(type.get_element_type()),
+                str(type.element_type),
                 layout.layout if isinstance(layout, ktdp.StickLayoutAttr) else None,
             )
 
@@ -354,6 +354,3 @@ def _memref_bytes(op: memref.AllocOp) -> int:
     type = op.memref.type
     assert isinstance(type, MemRefType)
     return prod(type.get_shape()) * element_bytes(type.get_element_type())
-
-
-Types = Sequence[Attribute]

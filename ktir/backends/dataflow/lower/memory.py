@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
+from typing import cast
 
 import numpy as np
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IndexType, IntegerType, MemRefType, i64
@@ -175,24 +176,23 @@ class Constants:
 
 
 def _packed(attribute: DenseIntOrFPElementsAttr, element: Attribute) -> bytes:
-    if isinstance(element, IndexType | IntegerType) and not (
-        isinstance(element, IntegerType) and element.width.data == 1
-    ):
-        width = element_bytes(element)
-        return b"".join(int(v).to_bytes(width, "little", signed=True) for v in attribute.get_values())
-    if isinstance(element, IntegerType):
-        return bytes(int(v) & 1 for v in attribute.get_values())
-    return bytes(attribute.data.data)
+    """The bytes of a constant as elements lie in memory: packed, a truth value in one byte."""
+    if not isinstance(element, IndexType | IntegerType):
+        return bytes(attribute.data.data)
+    numbers = [cast("int", value) for value in cast("DenseIntOrFPElementsAttr[IntegerType]", attribute).get_values()]
+    if element_bytes(element) == 1 and str(element) == "i1":
+        return bytes(number & 1 for number in numbers)
+    return b"".join(number.to_bytes(element_bytes(element), "little", signed=True) for number in numbers)
 
 
-# ------------------------------------------------------------------------------------------------------- constructions
+# -------------------------------------------------------------------------------------------------------- constructions
 
 
 def construct_memory_view(lowering: Lowering, op: ktdp.ConstructMemoryViewOp) -> None:
     """Elements become bytes here: offset and strides count elements of the view's type."""
     type = op.view.type
     assert isinstance(type, MemRefType)
-    element = type.get_element_type()
+    element = cast("MemRefType[Attribute]", type).element_type
     width = element_bytes(element)
     sizes = tuple(_number(lowering, op, size, "a size") for size in op.mixed_sizes())
     strides = tuple(_number(lowering, op, stride, "a stride") * width for stride in op.mixed_strides())
@@ -309,7 +309,7 @@ def _linear(
     return value, [factors.get(len(captured) + v, 0) for v in range(variables)]
 
 
-# ------------------------------------------------------------------------------------------------------ loads and stores
+# ----------------------------------------------------------------------------------------------------- loads and stores
 
 
 def _in_memory(lowering: Lowering, op: Operation, memory: MemoryView) -> View:
@@ -419,7 +419,7 @@ def _gather(lowering: Lowering, tile: IndirectTile) -> View:
 def _scatter(lowering: Lowering, op: ktdp.StoreOp, tile: IndirectTile, data: View) -> None:
     index = _index_tile(lowering, tile)
     row = [v for v in range(len(tile.variables)) if v not in tile.along]
-    by_variable = {variable: stride for variable, stride in zip(tile.order, data.strides, strict=True)}
+    by_variable = dict(zip(tile.order, data.strides, strict=True))
     walk = [*tile.along, *row]
     arranged = data.shaped([tile.variables[v] for v in walk], [by_variable[v] for v in walk])
     if len(tile.along) != 1:
@@ -461,8 +461,3 @@ def _as_result(tile: IndirectTile, view: View, walk: Sequence[int]) -> View:
     """From the order of the walk to the order of the result."""
     at = {variable: position for position, variable in enumerate(walk)}
     return view.shaped([tile.variables[v] for v in tile.order], [view.strides[at[v]] for v in tile.order])
-
-
-def everywhere(cores: int) -> Mask:
-    """All cores."""
-    return np.ones(cores, dtype=np.bool_)

@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import cast
 
 import numpy as np
-from xdsl.dialects.builtin import IndexType
-from xdsl.ir import Attribute, Region
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerAttr, IntegerType
+from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.ir import Block as IrBlock
 
 from ktir.backends.dataflow.lower.plan import (
@@ -28,7 +30,7 @@ from ktir.backends.dataflow.lower.plan import (
     element_bytes,
 )
 from ktir.backends.dataflow.lower.tensors import Box, Pending, Splat, Tensor, Undefined
-from ktir.backends.dataflow.lower.values import constant, variable
+from ktir.backends.dataflow.lower.values import variable
 from ktir.dialect import dfp
 from ktir.machine.description import Machine
 
@@ -56,7 +58,7 @@ class Limits:
     def of(machine: Machine) -> Limits:
         """The least of all units that move data, 0 meaning no limit."""
         limited = [unit.descriptor_dims for unit in machine.units.values() if unit.descriptor_dims]
-        queues = [queue for queue in machine.queues.values()]
+        queues = list(machine.queues.values())
         return Limits(
             min(limited, default=8),
             min((queue.depth * queue.width for queue in queues), default=2048),
@@ -188,7 +190,7 @@ def _cut(planner: Planner, limits: Limits, box: Box, views: Sequence[View], dim:
     _nest(planner, box, views, dim, run)
 
 
-# ------------------------------------------------------------------------------------------------------- whole tensors
+# -------------------------------------------------------------------------------------------------------- whole tensors
 
 
 def as_pending(tensor: Tensor) -> Pending:
@@ -203,27 +205,22 @@ def as_pending(tensor: Tensor) -> Pending:
 
 def constant_body(value: Attribute | None, element: Attribute) -> ScalarBody:
     """A region that yields ``value``, or zero where nobody cares."""
-    from xdsl.dialects import arith
-    from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType
 
-    def body(_: Sequence[object]) -> tuple[list[arith.ConstantOp], object]:
-        attribute = value
-        if attribute is None:
-            attribute = (
-                IntegerAttr(0, element) if isinstance(element, IntegerType | IndexType) else FloatAttr(0.0, element)
-            )
-        made = arith.ConstantOp(attribute)
+    def body(_: Sequence[SSAValue]) -> tuple[list[Operation], SSAValue]:
+        made = arith.ConstantOp(cast("IntegerAttr", value if value is not None else zero_of(element)))
         return [made], made.result
 
-    return body  # type: ignore
+    return body
+
+
+def zero_of(element: Attribute) -> Attribute:
+    """Zero of an element type."""
+    if isinstance(element, IntegerType | IndexType):
+        return IntegerAttr(0, cast("IntegerType", element))
+    return FloatAttr(0.0, cast("AnyFloat", element))
 
 
 def write(planner: Planner, limits: Limits, tensor: Tensor, target: View) -> None:
     """Puts the elements of ``tensor`` into ``target`` through the vector unit. Nothing to do for undefined ones."""
     if not isinstance(tensor, Undefined) and target.count:
         map_into(planner, limits, as_pending(tensor), target)
-
-
-def zero(planner: Planner) -> object:
-    """The core value zero."""
-    return constant(0, planner.cores)

@@ -6,8 +6,8 @@ can always make progress: the order of the plan is one that works. What lets the
 rings of scratchpad slots with one unit that fills and others that read.
 
 Words. step: one operation of one unit. tile: storage of a tensor value in the scratchpad. writing: the steps between
-reserving a slot of a tile and committing it. reading: the steps between acquiring a slot and releasing it. region: bytes
-without slots, ordered by launches alone. view: strided elements of a tile or region.
+reserving a slot of a tile and committing it. reading: the steps between acquiring a slot and releasing it. region:
+bytes without slots, ordered by launches alone. view: strided elements of a tile or region.
 """
 
 from __future__ import annotations
@@ -57,7 +57,10 @@ def row_major(shape: Sequence[int], element: Attribute) -> tuple[int, ...]:
     return tuple(prod(shape[position + 1 :]) * element_bytes(element) for position in range(len(shape)))
 
 
-# ------------------------------------------------------------------------------------------------------------------ tree
+ScalarBody = Callable[[Sequence[SSAValue]], tuple[list[Operation], SSAValue]]
+"""Makes the operations of a scalar region from its arguments, and says which value is the result."""
+
+# ----------------------------------------------------------------------------------------------------------------- tree
 
 
 @dataclass(eq=False)
@@ -105,7 +108,7 @@ class Handshake:
 Item = Loop | Step | Handshake
 
 
-# --------------------------------------------------------------------------------------------------------------- storage
+# -------------------------------------------------------------------------------------------------------------- storage
 
 
 @dataclass(eq=False)
@@ -191,7 +194,7 @@ class View:
         return moved.shaped(shape, [stride * step for stride, step in zip(self.strides, steps, strict=True)])
 
 
-# ----------------------------------------------------------------------------------------------------------------- steps
+# ---------------------------------------------------------------------------------------------------------------- steps
 
 
 @dataclass(frozen=True)
@@ -204,7 +207,7 @@ class Copy:
 
 @dataclass(frozen=True)
 class Gather:
-    """``count`` rows of ``source``, picked by ``index``, to lines of ``target``; ``row`` views have the shape of a row."""
+    """Rows of ``source``, picked by ``index``, to lines of ``target``; or, where it scatters, the lines to the rows."""
 
     source: View
     index: View
@@ -299,7 +302,7 @@ def views_of(action: Action) -> Iterator[View]:
             return
 
 
-# ---------------------------------------------------------------------------------------------------------------- launch
+# --------------------------------------------------------------------------------------------------------------- launch
 
 
 @dataclass(eq=False)
@@ -402,7 +405,7 @@ class Planner:
         return target, self.dense(self.reading(tile), shape, element)
 
 
-# ------------------------------------------------------------------------------------------------------------ handshakes
+# ----------------------------------------------------------------------------------------------------------- handshakes
 
 
 def insert_handshakes(plan: LaunchPlan) -> None:
@@ -466,10 +469,3 @@ def _insert(
         if isinstance(item, Loop):
             _insert(item.body, before, after, at_start, at_end)
     block.items = items + at_end.get(block, [])
-
-
-# --------------------------------------------------------------------------------------------------------------- helpers
-
-
-ScalarBody = Callable[[Sequence[SSAValue]], tuple[list[Operation], SSAValue]]
-"""Makes the operations of a scalar region from its arguments, and says which value is the result."""

@@ -45,14 +45,12 @@ UNITS = ("hbm_ld", "hbm_st", "lx_ld", "lx_st", "pe", "sfu", "ring_tx", "ring_rx"
 """Order in which the programs of the units are written."""
 
 QUEUE_ENDS = {
-    structured_name: ends
-    for structured_name, ends in {
-        "q_pe": ("lx_ld", "pe"),
-        "q_pe_out": ("pe", "lx_st"),
-        "q_sfu_out": ("sfu", "lx_st"),
-        **{moves.sfu_queue(number): ("lx_ld", "sfu") for number in range(moves.MAX_STREAMS)},
-    }.items()
+    "q_pe": ("lx_ld", "pe"),
+    "q_pe_out": ("pe", "lx_st"),
+    "q_sfu_out": ("sfu", "lx_st"),
+    **{moves.sfu_queue(number): ("lx_ld", "sfu") for number in range(moves.MAX_STREAMS)},
 }
+"""The units that each queue links."""
 
 
 @dataclass(frozen=True)

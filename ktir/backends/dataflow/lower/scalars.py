@@ -120,10 +120,11 @@ CAST_NAMES = frozenset(op.name for op in CASTS) | {"arith.index_castui"}
 def compare(left: CoreValue, right: CoreValue, predicate: int) -> CoreValue:
     """One where the comparison holds, else zero. Decides values that vary in loops where their ranges allow it."""
     difference = left - right
+    zero = np.zeros_like(difference.constant)
     if difference.is_constant:
-        return per_core(COMPARISONS[predicate](difference.constant, 0).astype(np.int64))
-    at_low = COMPARISONS[predicate](difference.minimum(), 0)
-    at_high = COMPARISONS[predicate](difference.maximum(), 0)
+        return per_core(COMPARISONS[predicate](difference.constant, zero).astype(np.int64))
+    at_low = COMPARISONS[predicate](difference.minimum(), zero)
+    at_high = COMPARISONS[predicate](difference.maximum(), zero)
     crosses_zero = (difference.minimum() < 0) & (difference.maximum() > 0)
     if (at_low != at_high).any() or (predicate < 2 and crosses_zero.any()):
         raise NotAffine("a comparison whose outcome changes in a loop")

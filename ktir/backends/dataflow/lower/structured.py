@@ -9,19 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import cast
 
 import numpy as np
 from xdsl.dialects import arith, linalg, scf
-from xdsl.dialects.builtin import AnyFloat, Float32Type, FloatAttr, IntegerAttr
-from xdsl.dialects.linalg.ops import LinalgStructuredOperation
+from xdsl.dialects.builtin import AnyFloat, DenseArrayBase, Float32Type, FloatAttr, IntegerAttr, IntegerType
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
 from ktir.backends.dataflow.lower import moves
 from ktir.backends.dataflow.lower.context import Lowering, only_reader, refuse, shape_and_element
-from ktir.backends.dataflow.lower.plan import Drain, Pe, ScalarBody, SfuReduce, Stream, View
+from ktir.backends.dataflow.lower.plan import Pe, ScalarBody, SfuReduce, View
 from ktir.backends.dataflow.lower.pointwise import Streams, ViewOf, iteration_space, operand_view
-from ktir.backends.dataflow.lower.tensors import Box, Pending, Splat, Tensor, Undefined
+from ktir.backends.dataflow.lower.tensors import Box, Splat, Tensor
 from ktir.backends.dataflow.lower.values import CoreValue, constant, variable
 from ktir.machine.description import Machine
 
@@ -30,7 +31,7 @@ ROWS_PER_BLOCK = 512
 """Rows that one stationary block serves before the next is loaded."""
 
 
-# ---------------------------------------------------------------------------------------------------------- contractions
+# --------------------------------------------------------------------------------------------------------- contractions
 
 
 @dataclass(frozen=True)
@@ -190,7 +191,6 @@ class Contracted:
         planner.add("pe", Pe("emit", PE_OUT, target.element, rows=m, n=n))
         moves.drain(planner, limits, PE_OUT, _block_view(target, (rows, 2), (columns, 2)))
 
-
     def add_products(self) -> None:
         """Adds all products to the accumulators, which hold the whole output."""
         columns = self._dims(self.roles.columns, (self.rhs,))
@@ -311,7 +311,9 @@ def blocks(lowering: Lowering, dims: Dims, limit: int, emit: Callable[[Dims, Seq
     whole, rest = divmod(count, step)
 
     def part(size: int, offsets: Sequence[CoreValue]) -> None:
-        shifted = lambda piece, at: emit(piece, [a + b for a, b in zip(offsets, at, strict=True)])  # noqa: E731
+        def shifted(piece: Dims, at: Sequence[CoreValue]) -> None:
+            emit(piece, [a + b for a, b in zip(offsets, at, strict=True)])
+
         blocks(lowering, inner if size == 1 and inner else ((size, strides), *inner), limit, shifted)
 
     if whole:
@@ -324,7 +326,7 @@ def blocks(lowering: Lowering, dims: Dims, limit: int, emit: Callable[[Dims, Seq
     return None
 
 
-# ------------------------------------------------------------------------------------------------------------ reductions
+# ----------------------------------------------------------------------------------------------------------- reductions
 
 
 NEUTRAL: dict[str, float] = {
@@ -376,7 +378,7 @@ def _is_neutral(tensor: Tensor, combiner: str | None) -> bool:
 def _short_form(lowering: Lowering, op: Operation) -> tuple[Reduced, Tensor]:
     """``linalg.reduce``: the operand's dimensions are the loops; the region takes the element, then the accumulator."""
     source = lowering.view(op.operands[0], op)
-    folded = tuple(op.properties["dimensions"].get_values())  # type: ignore
+    folded = tuple(int(dim) for dim in cast("DenseArrayBase[IntegerType]", op.properties["dimensions"]).get_values())
     kept = tuple(dim for dim in range(len(source.shape)) if dim not in folded)
     block = op.regions[0].block
     body = _cloned(op, block, accumulator=1, elements=[0])

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 from typing import TypeAlias
 
@@ -70,7 +71,7 @@ def _merge(dims: Sequence[tuple[int, int]]) -> tuple[int, int]:
     real = [(extent, stride) for extent, stride in dims if extent != 1]
     if not real:
         return size, dims[-1][1] if dims else 0
-    for (_, outer), (extent, inner) in zip(real, real[1:], strict=False):
+    for (_, outer), (extent, inner) in pairwise(real):
         if outer != extent * inner:
             raise NotViewable
     return size, real[-1][1]
@@ -98,7 +99,7 @@ def broadcast(view: View, shape: Sequence[int], added: Sequence[int]) -> View:
     return view.shaped(shape, [0 if dim in added else next(kept) for dim in range(len(shape))])
 
 
-# ------------------------------------------------------------------------------------------------------------------ boxes
+# ---------------------------------------------------------------------------------------------------------------- boxes
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,8 @@ def test_embedding_rows_are_gathered() -> None:
         view("table", "%table_ptr", [100, 96], "f16"),
         view("ids", "%ids_ptr", [32], "i64"),
         view("y", "%y_ptr", [32, 96], "f16"),
-        "%rows = ktdp.construct_indirect_access_tile intermediate_variables(%m, %k) %table[ind(%ids[%first + %m]), (%k)]"
+        "%rows = ktdp.construct_indirect_access_tile intermediate_variables(%m, %k)"
+        " %table[ind(%ids[%first + %m]), (%k)]"
         " {variables_space_set = affine_set<(d0, d1) : (d0 >= 0, 7 - d0 >= 0, d1 >= 0, 95 - d1 >= 0)>,"
         " variables_space_order = affine_map<(d0, d1) -> (d0, d1)>}"
         " : memref<100x96xf16>, memref<32xi64> -> !ktdp.access_tile<8x96xindex>",
@@ -217,7 +218,7 @@ def test_positions_in_a_body_count_from_the_tile_of_the_core() -> None:
 
 
 def test_sticks_are_collapsed_cut_and_padded_again() -> None:
-    """A [5, 100] tensor as [2, 5, 64] sticks: load whole sticks, drop the padding, store whole sticks of zeros behind."""
+    """A [5, 100] tensor as [2, 5, 64] sticks: whole sticks are loaded, the padding goes, zeros are stored for it."""
     text = kernel(
         "%x_ptr: index, %y_ptr: index",
         [1],
@@ -297,14 +298,16 @@ def test_every_core_gets_the_sum_of_all() -> None:
         view("x", "%x_ptr", [8, 64], "f32"),
         view("y", "%y_ptr", [8, 64], "f32"),
         "%zero = arith.constant dense<0.0> : tensor<1x64xf32>",
-        "%f = ktdp.inter_tile_produce producer_tiles_per_group = affine_set<(i)[g] : (i - 4 * g >= 0, 4 * g + 3 - i >= 0)>"
+        "%f = ktdp.inter_tile_produce"
+        " producer_tiles_per_group = affine_set<(i)[g] : (i - 4 * g >= 0, 4 * g + 3 - i >= 0)>"
         " -> !ktdp.tile_future<(tensor<1x64xf32>), groups = affine_set<(g) : (g >= 0, 1 - g >= 0)>> {",
         "^bb0(%gid: index):",
         fetch("v", "%x", [8, 64], "%core, %c0", [1, 64], "f32"),
         "%a = math.absf %v : tensor<1x64xf32>",
         "ktdp.yield_partial %a : tensor<1x64xf32>",
         "}",
-        "%r = ktdp.inter_tile_reduce(%f) consumer_tiles_per_group = affine_set<(i)[g] : (i - 4 * g >= 0, 4 * g + 3 - i >= 0)>,"
+        "%r = ktdp.inter_tile_reduce(%f)"
+        " consumer_tiles_per_group = affine_set<(i)[g] : (i - 4 * g >= 0, 4 * g + 3 - i >= 0)>,"
         " identity(%zero : tensor<1x64xf32>) : <(tensor<1x64xf32>), groups = affine_set<(g) : (g >= 0, 1 - g >= 0)>>"
         " -> tensor<1x64xf32> {",
         "^bb0(%l: tensor<1x64xf32>, %n: tensor<1x64xf32>):",
@@ -329,7 +332,8 @@ def test_sums_over_any_axis(axis: int) -> None:
         view("y", "%y_ptr", kept, "f32"),
         fetch("v", "%x", shape, "%c0, %c0, %c0", shape, "f32"),
         f"%one = arith.constant dense<1.0> : tensor<{kept[0]}x{kept[1]}xf32>",
-        f"%s = linalg.reduce {{ arith.addf }} ins(%v : tensor<6x10x40xf32>) outs(%one : tensor<{kept[0]}x{kept[1]}xf32>)"
+        "%s = linalg.reduce { arith.addf } ins(%v : tensor<6x10x40xf32>)"
+        f" outs(%one : tensor<{kept[0]}x{kept[1]}xf32>)"
         f" dimensions = [{axis}]",
         put("s", "%y", kept, "%c0, %c0", kept, "f32"),
     )
@@ -390,7 +394,8 @@ def test_batched_products_with_any_order_of_dimensions() -> None:
 
 MAIN = """
 #x = #ktdp.stick_layout<[1 : 2 : 64, 0 : 5 : 1, 1 : 64 : 1], extent = [5, 100], pad = zero>
-func.func @main(%x: memref<5x100xf16> {ktg.name = "input"}, %y: memref<5x100xf16> {ktg.name = "output", ktg.result = 0 : i64}) {
+func.func @main(%x: memref<5x100xf16> {ktg.name = "input"},
+                %y: memref<5x100xf16> {ktg.name = "output", ktg.result = 0 : i64}) {
   %b0 = memref.alloc() {alignment = 128 : i64, ktdp.address = 0 : i64, ktdp.stick_layout = #x} : memref<2x5x64xf16>
   %b1 = memref.alloc() {alignment = 128 : i64, ktdp.address = 1280 : i64, ktdp.stick_layout = #x} : memref<2x5x64xf16>
   "ktg.transfer"(%x, %b0) : (memref<5x100xf16>, memref<2x5x64xf16>) -> ()
