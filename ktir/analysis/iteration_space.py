@@ -529,10 +529,10 @@ class _Builder:
         for sequence in sequences:
             if len(set(sequence)) != len(sequence):
                 raise Unfit("two dimensions of one value are the same")
-            for factor, following in zip(sequence, [*sequence[1:], None], strict=True):
-                after.setdefault(factor, set()).add(following)
-            for factor, preceding in zip(sequence, [None, *sequence[:-1]], strict=True):
-                before.setdefault(factor, set()).add(preceding)
+            neighbours = [None, *sequence, None]
+            for position, factor in enumerate(sequence, start=1):
+                before.setdefault(factor, set()).add(neighbours[position - 1])
+                after.setdefault(factor, set()).add(neighbours[position + 1])
         groups: list[_Dim] = []
         for factor in self._in_order(after):
             if any(factor in group for group in groups):

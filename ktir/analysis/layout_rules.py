@@ -39,11 +39,15 @@ DENSE = UnitAttr()
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where a tensor lies: at ``offset`` in a tensor of ``extent`` that lies in ``sticks``, or dense if None."""
+    """Where a tensor lies: at ``offset`` in a tensor of ``extent`` that lies in ``sticks``, or dense if None.
+
+    ``is_part`` tells that the buffer holds more than this tensor.
+    """
 
     sticks: StickLayout | None
     extent: tuple[int, ...]
     offset: tuple[int, ...]
+    is_part: bool = False
 
     @staticmethod
     def of(sticks: StickLayout | None, shape: Sequence[int]) -> Layout:
@@ -54,14 +58,14 @@ class Layout:
     def attribute(self) -> Attribute:
         """The entry that says this layout."""
         whole = DENSE if self.sticks is None else StickLayoutAttr(self.sticks)
-        if not any(self.offset):
+        if not self.is_part:
             return whole
         extent, offset = (DenseArrayBase.from_list(i64, list(each)) for each in (self.extent, self.offset))
         return DictionaryAttr({"layout": whole, "extent": extent, "offset": offset})
 
     def part(self, offset: Sequence[int]) -> Layout:
         """The layout of a tensor that begins at ``offset`` in this one."""
-        return Layout(self.sticks, self.extent, tuple(offset))
+        return Layout(self.sticks, self.extent, tuple(offset), is_part=True)
 
     def axes(self, shape: Sequence[int]) -> tuple[tuple[Axis, ...], int] | None:
         """How each dimension of a tensor of ``shape`` is found, and the place of its first element.
@@ -107,7 +111,8 @@ def _layout_of(entry: Attribute | None, type: TensorType[Attribute], machine: Ma
         case DictionaryAttr(data=fields):
             extent, offset = (_numbers(fields[name]) for name in ("extent", "offset"))
             sticks = fields["layout"]
-            return Layout(sticks.layout if isinstance(sticks, StickLayoutAttr) else None, extent, offset)
+            layout = sticks.layout if isinstance(sticks, StickLayoutAttr) else None
+            return Layout(layout, extent, offset, is_part=True)
         case _:
             return Layout.of(default_layout(type, machine), type.get_shape())
 

@@ -24,9 +24,22 @@ def is_legal(space: IterationSpace, name: str, tile: int) -> bool:
     return all(axis.cover(tile) is not None for axis in space.axes(name))
 
 
+LARGE = 8
+"""A buffer counts when it is at least the largest one's size divided by this."""
+
+
 def runs_along_sticks(space: IterationSpace, name: str) -> bool:
-    """Whether neighbours of this dimension lie next to each other in some buffer."""
-    return any(axis.finest_stride == 1 for axis in space.axes(name))
+    """Whether neighbours of this dimension lie next to each other in one of the large buffers of the kernel.
+
+    Small ones, such as a sum for each row beside the rows, may be read and written in parts of sticks.
+    """
+    accesses = [access.axes for access in (*space.loads.values(), *space.stores)]
+    accesses += [table.columns for table in space.tables.values()]
+    sizes = [prod(axis.extent for axis in axes.values()) for axes in accesses]
+    return any(
+        name in axes and axes[name].finest_stride == 1 and size * LARGE >= max(sizes)
+        for axes, size in zip(accesses, sizes, strict=True)
+    )
 
 
 def smallest_tile(space: IterationSpace, dim: IterationDim, machine: Machine) -> int:

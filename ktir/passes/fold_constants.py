@@ -129,7 +129,7 @@ def _replace_by_fill(op: Operation, number: Number) -> None:
     block.erase_op(op)
 
 
-# ------------------------------------------------------------------------------------------------------------ arithmetic
+# ----------------------------------------------------------------------------------------------------------- arithmetic
 
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "arith.addf": lambda a, b: a + b,
@@ -144,12 +144,12 @@ _WIDTHS: dict[str, type[np.floating[Any]]] = {"f16": np.float16, "f32": np.float
 
 
 def _evaluate(block: Block) -> Number | None:
-    """The number that a body yields, computed in the precision of each operation; None if some operation is not known."""
+    """The number that a body yields, in the precision of each operation; None if some operation is not known."""
     values: dict[SSAValue, Any] = {}
     for op in block.ops:
         if isinstance(op, linalg.YieldOp):
             value = values.get(op.operands[0])
-            return None if value is None else _number(float(value), op.operands[0].type)
+            return None if value is None else _number(value, op.operands[0].type)
         value = _evaluate_op(op, values)
         if value is None:
             return None

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import cast
+from typing import Literal, cast
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, linalg, tensor
@@ -88,6 +88,11 @@ def ends(value: SSAValue) -> Iterator[tuple[Operation, SSAValue]]:
             yield user, value
 
 
+def _made_by(ops: Sequence[Operation]) -> list[SSAValue]:
+    """What leaves a group: the results of its last operation that something uses."""
+    return [result for result in ops[-1].results if next(iter(result.uses), None) is not None]
+
+
 @dataclass(eq=False)
 class Group:
     """Operations that become one kernel; ``out`` are the values it gives, results of the last operation or views."""
@@ -105,40 +110,62 @@ class Group:
 # ------------------------------------------------------------------------------------------------------ making kernels
 
 
+Sharing = Literal["all", "roles", "none"]
+"""Which uses of an input share one operand of the kernel: all; those as a factor of products, and the others; none."""
+
+SHARINGS: tuple[Sharing, ...] = ("all", "roles", "none")
+
+
 class KernelMaker:
     """Copies operations, and the views in front of them, into a new ``ktg.kernel``.
 
-    ``members`` are copied; ``boundaries`` are values at which views stop. With ``apart`` every use of an input is an
-    operand of its own, for bodies that look at one tensor in two ways.
+    ``members`` are copied; ``boundaries`` are values at which views stop. A tensor that a body looks at in two ways, as
+    in ``gelu(x @ w) + x``, must be two operands: what is one operand is walked by one set of dimensions.
     """
 
-    def __init__(self, members: Iterable[Operation], boundaries: set[SSAValue], *, apart: bool = False) -> None:
-        self.members, self.boundaries, self.apart = set(members), boundaries, apart
+    def __init__(self, members: Iterable[Operation], boundaries: Iterable[SSAValue], sharing: Sharing = "all") -> None:
+        self.members, self.boundaries, self.sharing = set(members), set(boundaries), sharing
         self.block = Block()
         self.inputs: list[SSAValue] = []
-        self.copies: dict[SSAValue, SSAValue] = {}
+        self.copies: dict[tuple[SSAValue, object], SSAValue] = {}
 
     def kernel(self, out: Sequence[SSAValue], name: str) -> KernelOp:
         """The kernel that makes ``out``."""
-        results = [self._copy(value) for value in out]
+        results = [self._copy(value, None) for value in out]
         self.block.add_op(YieldOp(*results))
         kernel = KernelOp(self.inputs, [value.type for value in out], Region(self.block), sym_name=name)
         kernel.location = out[0].owner.location if isinstance(out[0].owner, Operation) else kernel.location
         return kernel
 
-    def _copy(self, value: SSAValue) -> SSAValue:
-        if value in self.copies:
-            return self.copies[value]
+    def _copy(self, value: SSAValue, role: object) -> SSAValue:
+        """The copy of ``value`` for a use; inputs, and views of them, have one for each ``role``."""
         owner = value.owner
+        if isinstance(owner, Operation) and owner in self.members:
+            role = None
+        if (value, role) in self.copies:
+            return self.copies[value, role]
         if value in self.boundaries or not isinstance(owner, Operation) or not self._is_inside(value, owner):
-            return self._input(value)
-        captured = {value: self._copy(value) for value in self._captured(owner)}
+            return self._input(value, role)
+        captured = {constant: self._copy(constant, None) for constant in self._captured(owner)}
         copied = owner.clone(captured)
-        copied.operands = [self._copy(operand) for operand in owner.operands]
+        is_view = isinstance(owner, VIEWS)
+        copied.operands = [
+            self._copy(operand, role if is_view else self._role(owner, position))
+            for position, operand in enumerate(owner.operands)
+        ]
         self.block.add_op(copied)
-        if not (self.apart and isinstance(owner, VIEWS)):
-            self.copies.update(zip(owner.results, copied.results, strict=True))
-        return copied.results[owner.results.index(value)]  # pyright: ignore[reportArgumentType]
+        for old, new in zip(owner.results, copied.results, strict=True):
+            self.copies[old, role] = new
+        return self.copies[value, role]
+
+    def _role(self, user: Operation, position: int) -> object:
+        match self.sharing:
+            case "all":
+                return None
+            case "roles":
+                return "factor" if is_contraction(user) else None
+            case "none":
+                return user, position
 
     def _is_inside(self, value: SSAValue, owner: Operation) -> bool:
         return owner in self.members or isinstance(owner, VIEWS) or is_free(value)
@@ -147,16 +174,14 @@ class KernelMaker:
     def _captured(owner: Operation) -> list[SSAValue]:
         """Constants from outside that the regions of an operation use."""
         used = (value for inner in owner.walk() if inner is not owner for value in inner.operands)
-        return [
-            v for v in dict.fromkeys(used) if isinstance(v.owner, arith.ConstantOp) and not owner.is_ancestor(v.owner)
-        ]
+        outside = (value for value in dict.fromkeys(used) if isinstance(value.owner, arith.ConstantOp))
+        return [value for value in outside if not owner.is_ancestor(value.owner)]
 
-    def _input(self, value: SSAValue) -> SSAValue:
+    def _input(self, value: SSAValue, role: object) -> SSAValue:
         argument = self.block.insert_arg(value.type, len(self.block.args))
         argument.name_hint = value.name_hint
         self.inputs.append(value)
-        if not self.apart:
-            self.copies[value] = argument
+        self.copies[value, role] = argument
         return argument
 
 
@@ -280,8 +305,16 @@ class _Fuser:
 
     def _space(self, ops: Sequence[Operation], out: Sequence[SSAValue] | None = None) -> IterationSpace | None:
         """The iteration space of the kernel of ``ops``, None where there is none or a tile cannot fit."""
-        kernel = KernelMaker(ops, self.boundaries).kernel(out or ops[-1].results, "candidate")
-        return self._space_of(kernel)
+        for sharing in SHARINGS:
+            space = self._space_of(KernelMaker(ops, self.boundaries, sharing).kernel(out or _made_by(ops), "candidate"))
+            if space is not None:
+                return space
+        return None
+
+    def _sharing(self, ops: Sequence[Operation], out: Sequence[SSAValue]) -> Sharing:
+        """The most sharing of operands with which a group that fits, fits."""
+        fitting = (s for s in SHARINGS if self._space_of(KernelMaker(ops, (), s).kernel(out, "candidate")) is not None)
+        return next(fitting, "all")
 
     def _space_of(self, kernel: KernelOp) -> IterationSpace | None:
         kernel.operand_layouts = self._known_layouts(kernel)
@@ -300,10 +333,10 @@ class _Fuser:
 
     def _settle(self, group: Group) -> None:
         """Turn a group into a kernel, with what it takes to make its views readable."""
-        apart = not self._repaired(group)
-        used = [result for result in group.sink.results if next(iter(result.uses), None) is not None]
-        out = [self._form(group, used[0])] if len(used) == 1 and not apart else used
-        kernel = KernelMaker(group.ops, set(), apart=apart).kernel(out, self._name(group))
+        self._repair(group)
+        used = _made_by(group.ops)
+        out = [self._form(group, used[0])] if len(used) == 1 else used
+        kernel = KernelMaker(group.ops, (), self._sharing(group.ops, out)).kernel(out, self._name(group))
         self.block.insert_op_before(kernel, group.sink)
         for value, result in zip(out, kernel.results, strict=True):
             value.replace_all_uses_with(result)
@@ -349,39 +382,32 @@ class _Fuser:
         return count
 
     def _space_behind(self, group: Group, boundary: SSAValue) -> IterationSpace | None:
-        maker = KernelMaker(group.ops, {boundary})
-        return self._space_of(maker.kernel(group.sink.results, "candidate"))
+        kept, self.boundaries = self.boundaries, {*self.boundaries, boundary}
+        space = self._space(group.ops)
+        self.boundaries = kept
+        return space
 
     # -- copies
 
-    def _repaired(self, group: Group) -> bool:
-        """Copy inputs through dense buffers until the group has an iteration space.
-
-        False where it has one only if every use of an input is an operand of its own.
-        """
+    def _repair(self, group: Group) -> None:
+        """Copy inputs through dense buffers until the group has an iteration space."""
         if self._fits(group.ops):
-            return True
-        kernel = KernelMaker(group.ops, set(), apart=True).kernel(group.sink.results, "candidate")
-        if self._space_of(kernel) is not None:
-            return False
+            return
         for view in self._views_used(group):
-            self.boundaries = {view}
             self.dense.add(view)
-            helps = self._fits(group.ops)
-            self.boundaries = set()
+            helps = self._space_behind(group, view) is not None
             self.dense.discard(view)
             if helps:
                 self._materialise(view)
-                return True
+                return
         for view in self._views_used(group):
             self._materialise(view)
-        if self._fits(group.ops):
-            return True
-        raise CannotPlan(
-            f"{group.sink.name} has no iteration space whose smallest tile fits the scratchpad",
-            location=location_of(group.sink),
-            remedy="split the operation, or use a machine with a larger scratchpad",
-        )
+        if not self._fits(group.ops):
+            raise CannotPlan(
+                f"{group.sink.name} has no iteration space whose smallest tile fits the scratchpad",
+                location=location_of(group.sink),
+                remedy="split the operation, or use a machine with a larger scratchpad",
+            )
 
     def _views_used(self, group: Group) -> list[SSAValue]:
         """Views of values from outside that operations of a group use."""
@@ -394,7 +420,7 @@ class _Fuser:
         source = view_source(view)
         if source is None:
             return
-        kernel = KernelMaker([], set()).kernel([view], "candidate")
+        kernel = KernelMaker((), ()).kernel([view], "candidate")
         if self._space_of(kernel) is None:
             if view_source(source) is not None:
                 self._materialise(source)
@@ -418,7 +444,7 @@ class _Fuser:
                 use.operation.operands[use.index] = kernel.results[0]
 
     def _copy(self, value: SSAValue) -> KernelOp:
-        return KernelMaker([], set()).kernel([value], self._fresh("copy"))
+        return KernelMaker((), ()).kernel([value], self._fresh("copy"))
 
     def _copy_what_leaves(self) -> None:
         """Operands of concatenations, and results of the graph, get kernels that make them and nothing else."""
@@ -440,7 +466,7 @@ class _Fuser:
 
     def _copy_operand(self, op: Operation, position: int) -> None:
         value = op.operands[position]
-        if self._space_of(KernelMaker([], set()).kernel([value], "candidate")) is None:
+        if self._space_of(KernelMaker((), ()).kernel([value], "candidate")) is None:
             self._materialise(value)
             value = op.operands[position]
         kernel = self._copy(value)

@@ -27,7 +27,6 @@ from xdsl.pattern_rewriter import (
     op_type_rewrite_pattern,
 )
 
-from ktir.analysis.iteration_space import shape_of
 from ktir.passes.graph import erase_unused, graph_functions
 from ktir.passes.share import share_equal
 
@@ -71,11 +70,11 @@ class DropIdleView(RewritePattern):
             return
         source = op.operands[0]
         inner = source.owner
-        pair = isinstance(op, tensor.ExpandShapeOp) and isinstance(inner, tensor.CollapseShapeOp)
         if source.type == op.results[0].type and not _moves(op):
-            rewriter.replace_op(op, [], [source])
-        elif pair and inner.src.type == op.results[0].type:
-            rewriter.replace_op(op, [], [inner.src])
+            rewriter.replace(op, [], [source])
+        elif isinstance(op, tensor.ExpandShapeOp) and isinstance(inner, tensor.CollapseShapeOp):
+            if inner.src.type == op.result.type:
+                rewriter.replace(op, [], [inner.src])
 
 
 def _moves(op: Operation) -> bool:
@@ -90,14 +89,14 @@ class MergeTransposes(RewritePattern):
     def match_and_rewrite(self, op: linalg.TransposeOp, rewriter: PatternRewriter, /) -> None:
         order = list(op.permutation.get_values())
         if order == sorted(order):
-            rewriter.replace_op(op, [], [op.input])
+            rewriter.replace(op, [], [op.inputs[0]])
             return
-        inner = op.input.owner
+        inner = op.inputs[0].owner
         if not isinstance(inner, linalg.TransposeOp):
             return
         first = inner.permutation.get_values()
         merged = DenseArrayBase.from_list(i64, [first[dim] for dim in order])
-        rewriter.replace_op(op, linalg.TransposeOp(inner.input, op.init, merged, op.results[0].type))
+        rewriter.replace(op, linalg.TransposeOp(inner.inputs[0], op.outputs[0], merged, op.results[0].type))
 
 
 @dataclass(frozen=True)
@@ -125,11 +124,5 @@ class _AtTop(RewritePattern):
         self.block, self.pattern = graph.body.block, pattern
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter, /) -> None:
-        if op.parent is self.block and all(len(shape_of(v)) >= 0 for v in op.results if _is_tensor(v)):
+        if op.parent is self.block:
             self.pattern.match_and_rewrite(op, rewriter)
-
-
-def _is_tensor(value: SSAValue) -> bool:
-    from xdsl.dialects.builtin import TensorType
-
-    return isinstance(value.type, TensorType)

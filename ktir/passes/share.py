@@ -6,7 +6,7 @@ of values without effects, such as graphs.
 
 from __future__ import annotations
 
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block, IRNode, Operation, SSAValue
 
 
 def share_equal(block: Block) -> None:
@@ -36,7 +36,7 @@ def _hashable(entries: tuple[tuple[str, object], ...]) -> tuple[tuple[str, str],
 
 
 def _same_regions(one: Operation, other: Operation) -> bool:
-    context = dict(zip(one.operands, other.operands, strict=True))
+    context: dict[IRNode | SSAValue, IRNode | SSAValue] = dict(zip(one.operands, other.operands, strict=True))
     return all(
         mine.is_structurally_equivalent(yours, dict(context))
         for mine, yours in zip(one.regions, other.regions, strict=True)

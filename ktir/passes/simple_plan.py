@@ -1,8 +1,8 @@
 """The simple rules by which cores and tiles are chosen when nobody searches: legal for any shape, good for common ones.
 
 Cores. Every parallel dimension may be cut into equal blocks; of all ways that use at most the machine's cores, the one
-with the least modelled time is taken: the longest block's computing, plus all bytes that all cores read and write at
-the rate of device memory. Ties go to more cores, then to cutting earlier dimensions (rows before sticks).
+with the least modelled time is taken: the longer of the longest block's computing and of moving all bytes that all
+cores read and write. Ties go to more cores, then to cutting earlier dimensions (rows before sticks).
 
 Tiles. A block is one tile if that fits the scratchpad. If not, the folded dimensions shrink first, down to a few
 sticks, then the parallel ones, longest first. Dimensions that all sides of a contraction have (heads, batches) are
@@ -30,6 +30,13 @@ from ktir.passes.contraction import is_contraction
 
 ROWS_PER_PASS = 8
 """Rows of a matrix product that go through the array together on the machines we know; only a preference here."""
+
+
+ISSUES = 4
+"""Vector issues that a point-wise operation takes on average; only weighs computing against moving."""
+
+OVERLAP_LOSS = 0.25
+"""Share of the shorter of moving and computing that the longer one does not hide: filling and draining."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +129,12 @@ class _Cost:
         ]
         self.mapped = [space.names(value) for value in space.made]
         self.rows = row_names(space)
-        memory = machine.global_memory
-        self.bytes_per_ns = memory.sustained_gbs or memory.peak_gbs or 1.0
+        self.memory = machine.global_memory
+        self.bytes_per_ns = self.memory.sustained_gbs or self.memory.peak_gbs or 1.0
         cycles_per_ns = machine.clock_hz / 1e9
-        per_core = max((sum(unit.mac_per_cycle.values()) for unit in machine.units.values()), default=1)
-        self.macs_per_ns = max(1.0, per_core * cycles_per_ns)
-        self.lanes_per_ns = max(1.0, machine.stick_bytes / 2 * cycles_per_ns / 4)
+        products = [machine.rate(name, "mac", "f16") for name in machine.units if machine.capable(name, "mac", "f16")]
+        self.macs_per_ns = max([1.0, *products]) * machine.corelets * cycles_per_ns
+        self.elements_per_ns = machine.lanes("f16") * machine.corelets * cycles_per_ns / ISSUES
 
     def __call__(self, blocks: tuple[Block, ...]) -> float:
         lengths = dict(self.extents)
@@ -142,7 +149,13 @@ class _Cost:
         macs = sum(_volume(names, padded) for names in self.products)
         elements = sum(_volume(names, lengths) for names in self.mapped)
         bytes = cores * sum(_volume(names, lengths) * size for names, size in self.moved)
-        return bytes / self.bytes_per_ns + macs / self.macs_per_ns + elements / self.lanes_per_ns
+        moving = max(bytes / self.bytes_per_ns, self._request_time(bytes, cores))
+        computing = macs / self.macs_per_ns + elements / self.elements_per_ns
+        return max(moving, computing) + OVERLAP_LOSS * min(moving, computing)
+
+    def _request_time(self, bytes: int, cores: int) -> float:
+        """A few cores cannot ask for as much as the memory delivers."""
+        return bytes / self.memory.burst * self.memory.request_time_ns(cores) if self.memory.burst else 0.0
 
 
 def _volume(names: tuple[str, ...], lengths: Mapping[str, int]) -> int:
