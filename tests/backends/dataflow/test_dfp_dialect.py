@@ -13,6 +13,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from ktir.dialect import dfp
 from tests.backends.dataflow.programs import Program, binary, matmul_program, pointwise_program, region
+from tests.oracle.mlir import generic_text, mlir_reads
 
 
 def context() -> Context:
@@ -63,6 +64,11 @@ def test_text_comes_back(build, generic: bool) -> None:
     again.verify()
     assert module.is_structurally_equivalent(again)
     assert str(again) == str(module)
+
+
+@pytest.mark.parametrize("build", [everything, lambda: matmul_program(32, 64, 64, cores=2)])
+def test_real_mlir_reads_the_generic_form(build) -> None:
+    assert mlir_reads(generic_text(build().module)).operation.verify()
 
 
 def index() -> arith.ConstantOp:
