@@ -5,7 +5,7 @@ Both doors, ``torch.export`` and Dynamo, decompose with :func:`decompositions` a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, cast
 
@@ -37,7 +37,7 @@ _KEPT: Final = (
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """PyTorch's core decompositions without the composites that the importer takes whole."""
     aten = cast("Any", torch.ops.aten)
-    table = cast("dict[Any, Callable[..., Any]]", dict(torch.export.default_decompositions().items()))
+    table = dict(cast("Mapping[Any, Callable[..., Any]]", torch.export.default_decompositions()).items())
     for name in _KEPT:
         table.pop(getattr(aten, name).default, None)
     table[aten._assert_tensor_metadata.default] = _nothing

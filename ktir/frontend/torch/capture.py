@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
@@ -72,7 +73,7 @@ def capture(
     with torch.inference_mode(False), torch.no_grad():
         program = _exported(model, tuple(args), dict(kwargs or {}))
         _refuse_symbols(program)
-        curated = _guarded("decomposed", lambda: program.run_decompositions(decompositions()))
+        curated = _guarded("decomposed", lambda: cast("Any", program).run_decompositions(decompositions()))
         return _Capture(curated).captured()
 
 
@@ -82,7 +83,26 @@ def _exported(
     if isinstance(model, ExportedProgram):
         return model
     module = model if isinstance(model, torch.nn.Module) else _Function(model)
-    return _guarded("exported", lambda: torch.export.export(module, args, kwargs, strict=False))
+    apart_args, apart_kwargs = _apart((args, kwargs))
+    return _guarded("exported", lambda: torch.export.export(module, apart_args, apart_kwargs, strict=False))
+
+
+def _apart(arguments: tuple[tuple[Any, ...], dict[str, Any]]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments with those that share memory replaced by copies.
+
+    The function that is made takes separate tensors; calls with inputs that overlap are checked when they happen.
+    """
+    leaves, spec = pytree.tree_flatten(arguments)
+    storages = Counter(_storage(leaf) for leaf in leaves)
+    separate = [leaf.clone() if _storage(leaf) >= 0 and storages[_storage(leaf)] > 1 else leaf for leaf in leaves]
+    return pytree.tree_unflatten(separate, spec)
+
+
+def _storage(leaf: object) -> int:
+    """A number for the memory of a tensor with strides, distinct from that of everything else."""
+    if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided and leaf.numel() > 0:
+        return leaf.untyped_storage().data_ptr()
+    return -1
 
 
 def _guarded(what: str, work: Callable[[], ExportedProgram]) -> ExportedProgram:

@@ -50,4 +50,4 @@ def splat(value: object) -> Number | None:
         return None
     first = value.reshape(-1)[0]
     same = bool((value == first).all()) or bool(value.isnan().all())
-    return cast("Number", first.item()) if same else None
+    return first.item() if same else None

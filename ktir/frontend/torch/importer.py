@@ -18,7 +18,6 @@ from torch.fx import Graph, Node
 from xdsl.dialects import func
 from xdsl.dialects.builtin import (
     ArrayAttr,
-    Attribute,
     DictionaryAttr,
     FunctionType,
     ModuleOp,
@@ -26,7 +25,7 @@ from xdsl.dialects.builtin import (
     TensorType,
     UnitAttr,
 )
-from xdsl.ir import Block, BlockArgument, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
 
 from ktir.errors import UnsupportedOperator
 from ktir.frontend.torch.builder import GraphBuilder, Operand
@@ -220,7 +219,7 @@ def _call(node: Node) -> Call:
 
 def _numbers(held: torch.Tensor, kind: Element) -> list[Number]:
     flat = held.reshape(-1)
-    return cast("list[Number]", (flat.double() if is_float(kind) else flat.to(torch.int64)).tolist())
+    return cast("Any", flat.double() if is_float(kind) else flat.to(torch.int64)).tolist()
 
 
 def _argument_attributes(argument: Argument) -> DictionaryAttr:

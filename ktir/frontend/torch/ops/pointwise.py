@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import sqrt
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import torch
 from xdsl.dialects.builtin import IntegerType, i1
@@ -54,13 +54,14 @@ def pointwise(
 
 def promoted(scalars: ScalarBuilder, value: SSAValue, common: Element, compute: Element) -> SSAValue:
     """``value`` converted to the common type and widened to the computing type."""
-    if value.type == common or (is_float(value.type) and not _narrower(common, value.type)):
+    if value.type == common or not _narrower(common, value.type):
         return scalars.convert(value, compute)
     return scalars.convert(scalars.convert(value, common), compute)
 
 
 def _narrower(kind: Element, other: Any) -> bool:
-    return is_float(kind) and is_float(other) and kind.bitwidth < other.bitwidth
+    """Whether converting an ``other`` to ``kind`` loses something that widening it would not."""
+    return is_float(kind) and not (is_float(other) and cast("Any", kind).bitwidth >= other.bitwidth)
 
 
 def scalar(scalars: ScalarBuilder, number: Number, common: Element, compute: Element) -> SSAValue:
@@ -70,9 +71,8 @@ def scalar(scalars: ScalarBuilder, number: Number, common: Element, compute: Ele
 def common_element(call: Call, *names: str) -> Element:
     """The type that PyTorch's promotion rules give for the named arguments."""
     values = [call[name] for name in names]
-    metas = [described(value) if isinstance(value, torch.fx.Node) else value for value in values]
-    dtype = torch.result_type(metas[0], metas[1]) if len(metas) > 1 else metas[0].dtype  # pyright: ignore
-    return element(dtype, call.location)
+    metas: list[Any] = [described(value) if isinstance(value, torch.fx.Node) else value for value in values]
+    return element(torch.result_type(metas[0], metas[-1]), call.location)
 
 
 # -------------------------------------------------------------------------------------------------------- one operand
@@ -105,9 +105,7 @@ def _relu(s: ScalarBuilder, x: SSAValue) -> SSAValue:
 
 
 def element_of_scalar(value: SSAValue) -> Element:
-    kind = value.type
-    assert isinstance(kind, Element)
-    return kind
+    return cast("Element", value.type)
 
 
 def _gelu(importer: Importer, call: Call) -> SSAValue:
@@ -266,15 +264,31 @@ def _power(importer: Importer, call: Call) -> SSAValue:
     return pointwise(importer, call, arguments, kind, ScalarBuilder.power, round_scalars=False)
 
 
+def _same(_: ScalarBuilder, x: SSAValue) -> SSAValue:
+    return x
+
+
+def _squared(s: ScalarBuilder, x: SSAValue) -> SSAValue:
+    return s.multiply(x, x)
+
+
+def _cubed(s: ScalarBuilder, x: SSAValue) -> SSAValue:
+    return s.multiply(s.multiply(x, x), x)
+
+
+def _squared_reciprocal(s: ScalarBuilder, x: SSAValue) -> SSAValue:
+    return s.reciprocal(s.multiply(x, x))
+
+
 def _small_power(exponent: Number, kind: Element) -> Formula | None:
     """The exponents that eager computes without ``pow``, by products and roots."""
     match float(exponent):
         case 1.0:
-            return lambda s, x: x
+            return _same
         case 2.0:
-            return lambda s, x: s.multiply(x, x)
+            return _squared
         case 3.0:
-            return lambda s, x: s.multiply(s.multiply(x, x), x)
+            return _cubed
         case 0.5 if is_float(kind):
             return ScalarBuilder.sqrt
         case -0.5 if is_float(kind):
@@ -282,7 +296,7 @@ def _small_power(exponent: Number, kind: Element) -> Formula | None:
         case -1.0 if is_float(kind):
             return ScalarBuilder.reciprocal
         case -2.0 if is_float(kind):
-            return lambda s, x: s.reciprocal(s.multiply(x, x))
+            return _squared_reciprocal
         case _:
             return None
 
@@ -295,7 +309,7 @@ def _where(importer: Importer, call: Call) -> SSAValue:
     chosen = importer.number(call["condition"])
     if chosen is not None:
         side = call["self"] if chosen else call["other"]
-        return pointwise(importer, call, [side], kind, lambda s, x: x, round_scalars=True)
+        return pointwise(importer, call, [side], kind, _same, round_scalars=True)
     sides = [call["self"], call["other"]]
     numbers = [importer.number(side) for side in sides]
     operands = [importer.operand(call["condition"], len(shape))]

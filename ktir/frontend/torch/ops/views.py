@@ -17,6 +17,16 @@ from ktir.frontend.torch.elements import IntegerType, element_of, shape_of
 from ktir.frontend.torch.importer import Handler, Importer
 
 
+def _dim(call: Call, value: SSAValue) -> int:
+    """The dimension that the call names, counted from the front."""
+    return int(call["dim"]) % len(shape_of(value))
+
+
+def _bounds(call: Call, extent: int) -> tuple[int, int, int]:
+    """``start``, ``end`` and ``step`` of a slice of ``extent`` positions."""
+    return slice(call["start"], call["end"], call["step"]).indices(extent)
+
+
 def _identity(importer: Importer, call: Call) -> SSAValue:
     return importer.tensor(call["self"])
 
@@ -61,16 +71,15 @@ def _repeat(importer: Importer, call: Call) -> SSAValue:
 
 def _slice(importer: Importer, call: Call) -> SSAValue:
     value = importer.tensor(call["self"])
-    dim = call["dim"] % len(shape_of(value))
-    extent = shape_of(value)[dim]
-    start, _, step = slice(call["start"], call["end"], call["step"]).indices(extent)
+    dim = _dim(call, value)
+    start, _, step = _bounds(call, shape_of(value)[dim])
     return importer.build.slice(value, dim, start, call.shape[dim], step)
 
 
 def _select(importer: Importer, call: Call) -> SSAValue:
     value = importer.tensor(call["self"])
-    dim = call["dim"] % len(shape_of(value))
-    return _row(importer, value, dim, call["index"] % shape_of(value)[dim])
+    dim = _dim(call, value)
+    return _row(importer, value, dim, int(call["index"]) % shape_of(value)[dim])
 
 
 def _row(importer: Importer, value: SSAValue, dim: int, index: int) -> SSAValue:
@@ -80,31 +89,28 @@ def _row(importer: Importer, value: SSAValue, dim: int, index: int) -> SSAValue:
 
 def _split(importer: Importer, call: Call) -> tuple[SSAValue, ...]:
     value = importer.tensor(call["self"])
-    dim = call["dim"] % len(shape_of(value))
-    parts: list[SSAValue] = []
-    start = 0
-    for part in cast("Sequence[torch.Tensor]", call.node.meta["val"]):
-        parts.append(importer.build.slice(value, dim, start, part.shape[dim]))
-        start += part.shape[dim]
-    return tuple(parts)
+    dim = _dim(call, value)
+    lengths = [int(part.shape[dim]) for part in call.node.meta["val"]]
+    starts = [sum(lengths[:number]) for number in range(len(lengths))]
+    return tuple(importer.build.slice(value, dim, s, n) for s, n in zip(starts, lengths, strict=True))
 
 
 def _unbind(importer: Importer, call: Call) -> tuple[SSAValue, ...]:
     value = importer.tensor(call["self"])
-    dim = call["dim"] % len(shape_of(value))
+    dim = _dim(call, value)
     return tuple(_row(importer, value, dim, index) for index in range(shape_of(value)[dim]))
 
 
 def _concatenate(importer: Importer, call: Call) -> SSAValue:
     """Empty parts vanish; the others take the common element type."""
-    dim = call["dim"] % len(call.shape)
+    dim = int(call["dim"]) % len(call.shape)
     nodes = [node for node in call["tensors"] if cast("torch.Tensor", described(node)).numel()]
     parts = [importer.build.cast(importer.tensor(node), call.element) for node in nodes]
     return importer.build.concat(parts, dim)
 
 
 def _stack(importer: Importer, call: Call) -> SSAValue:
-    dim = call["dim"] % len(call.shape)
+    dim = int(call["dim"]) % len(call.shape)
     single = [1 if d == dim else extent for d, extent in enumerate(call.shape)]
     parts = [importer.build.cast(importer.tensor(node), call.element) for node in call["tensors"]]
     return importer.build.concat([importer.build.reshape(part, single) for part in parts], dim)
@@ -139,8 +145,8 @@ def _copy(importer: Importer, call: Call) -> SSAValue:
 def _slice_scatter(importer: Importer, call: Call) -> SSAValue:
     """``self`` with the positions ``start:end`` of ``dim`` replaced by ``src``."""
     value = importer.tensor(call["self"])
-    dim = call["dim"] % len(shape_of(value))
-    start, end, step = slice(call["start"], call["end"], call["step"]).indices(shape_of(value)[dim])
+    dim = _dim(call, value)
+    start, end, step = _bounds(call, shape_of(value)[dim])
     if step != 1:
         raise call.refuse("writing every n-th position is not imported")
     return _replaced(importer, value, importer.tensor(call["src"]), dim, start, max(start, end))
@@ -149,8 +155,8 @@ def _slice_scatter(importer: Importer, call: Call) -> SSAValue:
 def _select_scatter(importer: Importer, call: Call) -> SSAValue:
     """``self`` with position ``index`` of ``dim`` replaced by ``src``."""
     value = importer.tensor(call["self"])
-    dim = call["dim"] % len(shape_of(value))
-    index = call["index"] % shape_of(value)[dim]
+    dim = _dim(call, value)
+    index = int(call["index"]) % shape_of(value)[dim]
     single = [1 if d == dim else extent for d, extent in enumerate(shape_of(value))]
     row = importer.build.reshape(importer.tensor(call["src"]), single)
     return _replaced(importer, value, row, dim, index, index + 1)
@@ -197,7 +203,7 @@ def _gather_rows(importer: Importer, call: Call, value: SSAValue, index: torch.f
 
 def _read_ranges(importer: Importer, call: Call, value: SSAValue, indices: list[torch.Tensor]) -> SSAValue:
     own = shape_of(value)
-    axes = torch.broadcast_shapes(*(index.shape for index in indices))
+    axes = cast("tuple[int, ...]", tuple(cast("Any", torch).broadcast_shapes(*(index.shape for index in indices))))
     ranges = [_as_range(index, axes, own[d]) for d, index in enumerate(indices)]
     used = [r.axis for r in ranges if r is not None and r.axis is not None]
     if any(r is None for r in ranges) or len(set(used)) != len(used):
