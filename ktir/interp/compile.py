@@ -42,7 +42,7 @@ class Code:
     def run(self, frame: Frame) -> None:
         """Executes the steps once. Raises :class:`LimitExceeded` past the run's ``max_steps``."""
         run = frame.run
-        run.steps += len(self.steps)
+        run.steps += len(self.steps) + 1  # the terminator, so that an endless loop with an empty body ends
         if run.steps > run.max_steps:
             raise self.site.fail(
                 LimitExceeded,

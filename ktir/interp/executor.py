@@ -43,6 +43,8 @@ from ktir.location import Location
 from ktir.machine.description import Machine
 from ktir.machine.memory_arena import Allocation
 
+GUARD = 512
+"""Bytes that alignment and guards take beside an array, at most."""
 MAX_STEPS = 20_000_000
 MAX_BYTES = 16 << 30
 
@@ -184,6 +186,24 @@ class Program:
             remedy=f"name one of: {', '.join(defined) or 'no function'}",
         )
 
+    def granule(self) -> int:
+        """The smallest element of any view or buffer, in bytes."""
+        kinds = (
+            op.results[0].type for op in self.module.walk() if op.name in ("ktdp.construct_memory_view", "memref.alloc")
+        )
+        return min((element_of(kind).itemsize for kind in kinds), default=16)
+
+    def buffer_bytes(self) -> int:
+        """An upper bound of what the buffers of host programs take."""
+        total = 0
+        for op in self.module.walk():
+            if op.name != "memref.alloc":
+                continue
+            shape = shape_of(op.results[0].type)
+            size = int(np.prod([max(1, extent) for extent in shape], dtype=np.int64))
+            total += size * element_of(op.results[0].type).itemsize + GUARD
+        return total
+
     def run(
         self,
         name: str | None,
@@ -200,7 +220,9 @@ class Program:
         entry = self.entry(name)
         ordered = any(op.name.startswith("ktdp.inter_tile") for op in self.module.walk())
         checker = Checker(ordered=ordered) if checks else None
-        run = Run(Memory(limit=max_bytes, granule=16), machine, checker, max_steps, max_bytes)
+        run = Run(Memory(limit=max_bytes, granule=self.granule()), machine, checker, max_steps, max_bytes)
+        given = sum(value.nbytes + GUARD for value in arguments.values() if isinstance(value, np.ndarray))
+        run.memory.shared.reserve(given + self.buffer_bytes())
         binding = Binding(entry, run)
         with np.errstate(all="ignore"):
             launch = run.launch((1,) if entry.grid is None else entry.grid, entry.location)

@@ -22,7 +22,7 @@ from xdsl.ir.affine import (
 )
 
 from ktir.errors import DivisionByZero, LimitExceeded
-from ktir.interp.numerics import Array
+from ktir.interp.numerics import Array, wrap
 from ktir.interp.values import Site
 from ktir.maths.sets import as_box, bounds
 
@@ -49,15 +49,20 @@ def evaluator(expression: AffineExpr, dims: int) -> Evaluate:
     left, right = evaluator(expression.lhs, dims), evaluator(expression.rhs, dims)
     match expression.kind:
         case Kind.Add:
-            return lambda values: left(values) + right(values)
+            return lambda values: in_index(left(values) + right(values))
         case Kind.Mul:
-            return lambda values: left(values) * right(values)
+            return lambda values: in_index(left(values) * right(values))
         case Kind.FloorDiv:
             return lambda values: left(values) // divisor(right(values))
         case Kind.CeilDiv:
             return lambda values: -(-left(values) // divisor(right(values)))
         case _:
             return lambda values: left(values) % divisor(right(values))
+
+
+def in_index(value: Any) -> Any:
+    """A Python integer as an index holds it, in 64 bits; arrays have wrapped already."""
+    return wrap(value, 64) if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63 else value
 
 
 def divisor(value: Any) -> Any:

@@ -52,6 +52,7 @@ class Arena:
     def __init__(self, name: str, size: int = 0, *, limit: int, granule: int = 1) -> None:
         self.name, self.limit, self.granule = name, limit, granule
         self.bytes: Array = np.empty(0, np.uint8)
+        self._room: Array = self.bytes
         self.allocations: list[Allocation] = []
         self._starts: list[int] = []
         self._typed: dict[np.dtype[Any], Array] = {}
@@ -65,6 +66,18 @@ class Arena:
 
     # ------------------------------------------------------------------------------------------------------------ bytes
 
+    def reserve(self, capacity: int) -> None:
+        """Makes growing up to ``capacity`` bytes cheap; takes no memory yet. No more than the limit is reserved."""
+        capacity = -(-min(capacity, self.limit) // ALIGNMENT) * ALIGNMENT
+        if capacity <= self._room.size:
+            return
+        room = np.empty(capacity, np.uint8)
+        room[: self.size] = self.bytes
+        self._room, self.bytes = room, room[: self.size]
+        self._typed.clear()
+        self._written = _extended(self._written, capacity // self.granule)
+        self._stamps = _extended(self._stamps, capacity // self.granule)
+
     def grow(self, size: int) -> None:
         """Makes room for ``size`` bytes in all; raises :class:`LimitExceeded` beyond the limit."""
         if size <= self.size:
@@ -75,26 +88,25 @@ class Arena:
                 remedy="raise max_bytes, or use smaller arrays",
             )
         size = -(-size // ALIGNMENT) * ALIGNMENT
-        grown = np.empty(size, np.uint8)
-        grown[: self.size] = self.bytes
-        grown[self.size :] = POISON
-        self.bytes = grown
+        if size > self._room.size:
+            self.reserve(max(size, min(2 * self.size, self.limit)))
+        self._room[self.size : size] = POISON
+        self.bytes = self._room[:size]
         self._typed.clear()
-        self._written = _extended(self._written, size // self.granule)
-        self._stamps = _extended(self._stamps, size // self.granule)
 
     def respace(self, parts: int, old: int, new: int) -> None:
         """Moves ``parts`` equal pieces of ``old`` bytes apart, to ``new`` bytes each, keeping their contents."""
-        before, self.bytes = self.bytes[: parts * old].reshape(parts, old), np.empty(0, np.uint8)
+        before = self.bytes[: parts * old].reshape(parts, old)
         written, stamps = self._written, self._stamps
         self._written = self._stamps = None
+        self._room = self.bytes = np.empty(0, np.uint8)
         self.grow(parts * new)
-        self.bytes.reshape(parts, new)[:, :old] = before
+        self.bytes[: parts * new].reshape(parts, new)[:, :old] = before
         fine, wide = old // self.granule, new // self.granule
         if written is not None:
-            self.written.reshape(parts, wide)[:, :fine] = written[: parts * fine].reshape(parts, fine)
+            self.written[: parts * wide].reshape(parts, wide)[:, :fine] = written[: parts * fine].reshape(parts, fine)
         if stamps is not None:
-            self.stamps.reshape(parts, wide)[:, :fine] = stamps[: parts * fine].reshape(parts, fine)
+            self.stamps[: parts * wide].reshape(parts, wide)[:, :fine] = stamps[: parts * fine].reshape(parts, fine)
 
     def elements(self, dtype: np.dtype[Any]) -> Array:
         """The whole arena as elements of ``dtype``; the same bytes, not a copy."""
@@ -147,14 +159,14 @@ class Arena:
     def written(self) -> Array:
         """Per granule 1 where somebody wrote, 0 where the bytes are poison."""
         if self._written is None:
-            self._written = np.zeros(self.size // self.granule, np.uint8)
+            self._written = np.zeros(self._room.size // self.granule, np.uint8)
         return self._written
 
     @property
     def stamps(self) -> Array:
         """Per granule ``epoch << CORE_BITS | core`` of the last write by a core; 0 where there was none."""
         if self._stamps is None:
-            self._stamps = np.zeros(self.size // self.granule, np.int64)
+            self._stamps = np.zeros(self._room.size // self.granule, np.int64)
         return self._stamps
 
     def mark_written(self, allocation: Allocation) -> None:
