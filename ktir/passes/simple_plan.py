@@ -1,8 +1,8 @@
 """The simple rules by which cores and tiles are chosen when nobody searches: legal for any shape, good for common ones.
 
 Cores. Every parallel dimension may be cut into equal blocks; of all ways that use at most the machine's cores, the one
-with the least modelled time is taken: the longer of the longest block's computing and of moving all bytes that all
-cores read and write. Ties go to more cores, then to cutting earlier dimensions (rows before sticks).
+with the least modelled time of a core is taken: the longer of computing and of moving what the longest block reads and
+writes; the bytes of all cores together weigh little. Ties go to more cores, then to cutting earlier dimensions (rows before sticks).
 
 Tiles. A block is one tile if that fits the scratchpad. If not, the folded dimensions shrink first, down to a few
 sticks, then the parallel ones, longest first. Dimensions that all sides of a contraction have (heads, batches) are
@@ -37,6 +37,11 @@ ISSUES = 4
 
 OVERLAP_LOSS = 0.25
 """Share of the shorter of moving and computing that the longer one does not hide: filling and draining."""
+
+
+CROWDING = 0.125
+"""How much the time that all cores' bytes take together counts beside one core's: replicated reads can be shared over
+the ring by whoever plans better, so spreading the work comes first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +134,9 @@ class _Cost:
         ]
         self.mapped = [space.names(value) for value in space.made]
         self.rows = row_names(space)
-        self.memory = machine.global_memory
-        self.bytes_per_ns = self.memory.sustained_gbs or self.memory.peak_gbs or 1.0
+        memory = machine.global_memory
+        self.bytes_per_ns = memory.sustained_gbs or memory.peak_gbs or 1.0
+        self.core_bytes_per_ns = _rate_of_one_core(machine, self.bytes_per_ns)
         cycles_per_ns = machine.clock_hz / 1e9
         products = [machine.rate(name, "mac", "f16") for name in machine.units if machine.capable(name, "mac", "f16")]
         self.macs_per_ns = max([1.0, *products]) * machine.corelets * cycles_per_ns
@@ -149,13 +155,19 @@ class _Cost:
         macs = sum(_volume(names, padded) for names in self.products)
         elements = sum(_volume(names, lengths) for names in self.mapped)
         bytes = cores * sum(_volume(names, lengths) * size for names, size in self.moved)
-        moving = max(bytes / self.bytes_per_ns, self._request_time(bytes, cores))
+        moving = bytes / cores / self.core_bytes_per_ns + CROWDING * bytes / self.bytes_per_ns
         computing = macs / self.macs_per_ns + elements / self.elements_per_ns
         return max(moving, computing) + OVERLAP_LOSS * min(moving, computing)
 
-    def _request_time(self, bytes: int, cores: int) -> float:
-        """A few cores cannot ask for as much as the memory delivers."""
-        return bytes / self.memory.burst * self.memory.request_time_ns(cores) if self.memory.burst else 0.0
+
+def _rate_of_one_core(machine: Machine, memory_rate: float) -> float:
+    """Bytes per nanosecond that a core can load: bursts in flight over the time that one takes."""
+    memory = machine.global_memory
+    loaders = [unit for unit in machine.units.values() if unit.kind == "load" and memory.name in unit.sources]
+    in_flight = max((unit.outstanding for unit in loaders), default=1)
+    if memory.burst == 0 or memory.latency_ns == 0:
+        return memory_rate
+    return in_flight * memory.burst / (memory.latency_ns + memory.burst / memory_rate)
 
 
 def _volume(names: tuple[str, ...], lengths: Mapping[str, int]) -> int:
