@@ -6,7 +6,7 @@ a future; :class:`Lowering` answers for one kind each and refuses the others wit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
 
@@ -27,7 +27,7 @@ from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ktir.backends.dataflow.lower import moves
-from ktir.backends.dataflow.lower.plan import Mask, Planner, ScalarBody, View
+from ktir.backends.dataflow.lower.plan import Mask, Planner, ScalarBody, Storage, View
 from ktir.backends.dataflow.lower.tensors import Pending, Splat, Tensor, Undefined
 from ktir.backends.dataflow.lower.values import CoreValue, PerCore
 from ktir.dialect import ktdp
@@ -66,7 +66,8 @@ class Lowering:
 
     ``values`` is the environment; ``targets`` are places chosen ahead for results; ``open`` are tiles that are still
     being written, ``held`` sums that stay in the matrix unit. ``everyone`` are the cores of the grid and
-    ``coordinates`` their tile ids along its axes; ``stores_locally``: the kernel writes scratchpad views.
+    ``coordinates`` their tile ids along its axes; ``stores_locally``: the kernel writes scratchpad views;
+    ``buffers``: the allocations that arguments point into.
     """
 
     machine: Machine
@@ -77,6 +78,7 @@ class Lowering:
     everyone: Mask
     coordinates: tuple[PerCore, ...]
     stores_locally: bool
+    buffers: Mapping[SSAValue, Storage]
     values: dict[SSAValue, object] = field(default_factory=dict[SSAValue, object])
     targets: dict[SSAValue, View] = field(default_factory=dict[SSAValue, View])
     open: dict[SSAValue, View] = field(default_factory=dict[SSAValue, View])
@@ -208,7 +210,8 @@ def widened(type: Attribute) -> ScalarBody:
     def body(args: Sequence[SSAValue]) -> tuple[list[Operation], SSAValue]:
         if type == i64:
             return [], args[0]
-        made = arith.TruncIOp(args[0], type) if isinstance(type, IntegerType) else arith.IndexCastOp(args[0], type)
+        narrow = cast("IntegerType", type)
+        made = arith.IndexCastOp(args[0], type) if isinstance(type, IndexType) else arith.TruncIOp(args[0], narrow)
         return [made], made.results[0]
 
     return body

@@ -53,10 +53,14 @@ LaunchArguments: TypeAlias = Mapping[str, Argument]
 
 @dataclass(frozen=True)
 class Launch:
-    """A kernel and its arguments: integers (pointers count elements), floats, or None for one that is unused."""
+    """A kernel and its arguments: integers (pointers count elements), floats, or None for one that is unused.
+
+    ``buffers``: for each argument the allocation it points into, None where it is no pointer.
+    """
 
     kernel: func.FuncOp
     arguments: tuple[int | float | None, ...]
+    buffers: tuple[Storage | None, ...]
     call: Operation | None
 
 
@@ -116,7 +120,16 @@ def grid_of(kernel: func.FuncOp) -> tuple[int, ...]:
 
 def find_function(module: ModuleOp, name: str | None) -> func.FuncOp:
     """The function of that name; without a name ``@main``, or the only function."""
-    functions = {op.sym_name.data: op for op in module.walk() if isinstance(op, func.FuncOp)}
+    return pick_function(functions_of(module), name)
+
+
+def functions_of(module: ModuleOp) -> dict[str, func.FuncOp]:
+    """The functions of ``module`` by name."""
+    return {op.sym_name.data: op for op in module.walk() if isinstance(op, func.FuncOp)}
+
+
+def pick_function(functions: Mapping[str, func.FuncOp], name: str | None) -> func.FuncOp:
+    """See :func:`find_function`."""
     if name is None:
         name = "main" if "main" in functions else next(iter(functions)) if len(functions) == 1 else None
     if name is None or name not in functions:
@@ -159,6 +172,8 @@ class _Tracer:
     def __init__(self, module: ModuleOp, machine: Machine, arguments: LaunchArguments, result: Trace) -> None:
         self.module, self.machine, self.arguments, self.result = module, machine, arguments, result
         self.values: dict[SSAValue, object] = {}
+        self.buffers: dict[SSAValue, Storage] = {}
+        self.functions = functions_of(module)
         self.next_free = 0
 
     # ----------------------------------------------------------------------------------------------------------- kernel
@@ -175,18 +190,21 @@ class _Tracer:
         fixed = [a for a in self.arguments.values() if isinstance(a, ArrayArgument) and a.byte is not None]
         self.next_free = max((self._end(a.byte or 0, a) for a in fixed), default=0)
         values: list[int | float | None] = []
+        buffers: list[Storage | None] = []
         for name, argument in zip(names, entry.body.block.args, strict=True):
             given = self.arguments.get(name)
+            buffers.append(None)
             if given is None:
                 if argument.uses:
                     raise ArgumentError(f"argument {name} is missing", location=location_of(entry))
                 values.append(None)
             elif isinstance(given, ArrayArgument):
                 placed = self._place(name, given)
+                buffers[-1] = self.result.allocations[-1]
                 values.append(placed.offset // _bytes_of(given.element))
             else:
                 values.append(given)
-        self.result.launches.append(Launch(entry, tuple(values), None))
+        self.result.launches.append(Launch(entry, tuple(values), tuple(buffers), None))
 
     def _place(self, name: str, array: ArrayArgument) -> Placed:
         offset = self.next_free if array.byte is None else array.byte
@@ -215,12 +233,13 @@ class _Tracer:
         self._allocate_buffers(entry)
         for name, argument in zip(argument_names(entry), entry.body.block.args, strict=True):
             if isinstance(argument.type, MemRefType):
-                kind = cast("MemRefType[Attribute]", argument.type)
+                kind = cast("MemRefType[Attribute]", cast("object", argument.type))
                 self.values[argument] = Placed(name, -1, tuple(kind.get_shape()), str(kind.element_type))
                 continue
             given = self.arguments.get(name)
             if isinstance(given, ArrayArgument):
                 self.values[argument] = constant(self._place(name, given).offset // _bytes_of(given.element), 1)
+                self.buffers[argument] = self.result.allocations[-1]
             elif isinstance(given, int | float):
                 self.values[argument] = given if isinstance(argument.type, AnyFloat) else constant(int(given), 1)
             else:
@@ -241,9 +260,10 @@ class _Tracer:
                 offset = self.next_free
                 self.next_free = self._aligned(offset + size)
             name = op.memref.name_hint or f"b{number}"
-            type = cast("MemRefType[Attribute]", op.memref.type)
+            type = op.memref.type
             layout = op.attributes.get("ktdp.stick_layout")
             self._allocate(f"{name}.{number}", offset, size)
+            self.buffers[op.memref] = self.result.allocations[-1]
             self.values[op.memref] = Placed(
                 name,
                 offset,
@@ -266,8 +286,7 @@ class _Tracer:
                 case _ if op.name == "ktg.transfer":
                     self._transfer(op)
                 case _ if op.name == "memref.extract_aligned_pointer_as_index":
-                    buffer = self._buffer(op.operands[0], op)
-                    self.values[op.results[0]] = constant(self._on_device(buffer).offset, 1)
+                    self._pointer(op)
                 case _:
                     self._integer(op)
 
@@ -276,6 +295,14 @@ class _Tracer:
         if not isinstance(buffer, Placed):
             refuse(op, "its buffer is not an allocation or argument of the host function")
         return buffer
+
+    def _pointer(self, op: Operation) -> None:
+        memref_value = op.operands[0]
+        placed = self._on_device(self._buffer(memref_value, op))
+        known = self.buffers.get(memref_value)
+        found = (each for each in self.result.allocations if each.offset == placed.offset and each.name == placed.name)
+        self.values[op.results[0]] = constant(placed.offset, 1)
+        self.buffers[op.results[0]] = known if known is not None else next(found)
 
     def _on_device(self, buffer: Placed) -> Placed:
         """A host array that kernels use directly gets a place, and is copied both ways."""
@@ -313,6 +340,9 @@ class _Tracer:
                 refuse(op, str(fault))
             if value is not None and len(op.results) == 1:
                 self.values[op.results[0]] = value
+                pointed = [self.buffers[operand] for operand in op.operands if operand in self.buffers]
+                if pointed:
+                    self.buffers[op.results[0]] = pointed[0]
                 return
         refuse(op, "the host function may only allocate, transfer, compute integers and launch")
 
@@ -331,7 +361,7 @@ class _Tracer:
         return number
 
     def _call(self, op: func.CallOp) -> None:
-        kernel = find_function(self.module, op.callee.string_value())
+        kernel = pick_function(self.functions, op.callee.string_value())
         values: list[int | float | None] = []
         for operand in op.arguments:
             found = self.values.get(operand)
@@ -342,7 +372,8 @@ class _Tracer:
             values.append(found)
         if op.results:
             refuse(op, "a kernel returns nothing")
-        self.result.launches.append(Launch(kernel, tuple(values), op))
+        buffers = tuple(self.buffers.get(operand) for operand in op.arguments)
+        self.result.launches.append(Launch(kernel, tuple(values), buffers, op))
 
 
 def _under(host: Placed, device: Placed) -> Placed:

@@ -41,7 +41,8 @@ Ranges = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class MemoryView:
-    """``address``: bytes from the start of the memory; ``strides`` in bytes; ``owned``: its coordinates."""
+    """``address``: bytes from the start of the memory; ``strides`` in bytes; ``owned``: its coordinates. ``buffer``: the
+    allocation that its pointer came from, if that is known."""
 
     space: MemorySpace
     address: CoreValue
@@ -49,6 +50,7 @@ class MemoryView:
     strides: tuple[int, ...]
     element: Attribute
     owned: Ranges
+    buffer: Storage | None = None
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,8 @@ class Places:
         """The allocation that holds the view's first element, on every core of ``mask``."""
         first = view.address.minimum()[mask]
         low, high = int(first.min()), int(view.address.maximum()[mask].max())
-        for storage in self.allocations:
+        candidates = [view.buffer] if view.buffer is not None else sorted(self.allocations, key=lambda each: each.size)
+        for storage in candidates:
             if storage.offset <= low and high < storage.offset + max(1, storage.size):
                 return storage
         raise OutOfBounds(
@@ -179,7 +182,7 @@ def _packed(attribute: DenseIntOrFPElementsAttr, element: Attribute) -> bytes:
     """The bytes of a constant as elements lie in memory: packed, a truth value in one byte."""
     if not isinstance(element, IndexType | IntegerType):
         return bytes(attribute.data.data)
-    numbers = [cast("int", value) for value in cast("DenseIntOrFPElementsAttr[IntegerType]", attribute).get_values()]
+    numbers = cast("DenseIntOrFPElementsAttr[IntegerType]", attribute).get_values()
     if element_bytes(element) == 1 and str(element) == "i1":
         return bytes(number & 1 for number in numbers)
     return b"".join(number.to_bytes(element_bytes(element), "little", signed=True) for number in numbers)
@@ -201,7 +204,22 @@ def construct_memory_view(lowering: Lowering, op: ktdp.ConstructMemoryViewOp) ->
     if owned is None:
         refuse(op, "its coordinate set is no box", "give each partition a box of coordinates")
     address = lowering.integer(op.offset, op) * width
-    lowering.values[op.view] = MemoryView(op.space, address, sizes, strides, element, owned)
+    buffer = pointed_to(lowering, op.offset) if op.space.kind == "global" else None
+    lowering.values[op.view] = MemoryView(op.space, address, sizes, strides, element, owned, buffer)
+
+
+def pointed_to(lowering: Lowering, pointer: SSAValue) -> Storage | None:
+    """The one allocation whose pointer goes into the computation of ``pointer``, if there is one."""
+    found: dict[Storage, None] = {}
+    pending, seen = [pointer], {pointer}
+    while pending:
+        value = pending.pop()
+        if value in lowering.buffers:
+            found[lowering.buffers[value]] = None
+        elif isinstance(value.owner, Operation):
+            pending += [operand for operand in value.owner.operands if operand not in seen]
+            seen.update(value.owner.operands)
+    return next(iter(found)) if len(found) == 1 else None
 
 
 def _number(lowering: Lowering, op: Operation, entry: int | SSAValue, what: str) -> int:

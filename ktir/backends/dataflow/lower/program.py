@@ -115,6 +115,11 @@ def plan_launch(
         everyone,
         coordinates_of(grid, cores),
         _stores_locally(kernel),
+        {
+            argument: buffer
+            for argument, buffer in zip(kernel.body.block.args, launch.buffers, strict=True)
+            if buffer is not None
+        },
     )
     for argument, value in zip(kernel.body.block.args, launch.arguments, strict=True):
         _bind(lowering, kernel, argument, value)
@@ -205,20 +210,24 @@ class Assembly:
 
     def _declare_global(self) -> set[int]:
         """Buffers for the allocations in use; returns the offsets of those that are stored to."""
-        used: dict[Storage, None] = {}
+        used: dict[Storage, list[int]] = {}
         stored: set[int] = set()
         for plan in self.plans:
             for step in steps_of(plan.body):
                 for view in views_of(step.action):
                     if isinstance(view.place, Storage) and view.place.memory == "ddr":
-                        used[view.place] = None
+                        used.setdefault(view.place, []).append(plan.number)
                 if step.unit == "hbm_st" and isinstance(step.action, Copy | Gather):
                     target = step.action.source if isinstance(step.action, Gather) else step.action.target
                     if isinstance(target.place, Storage):
                         stored.add(target.place.offset)
         memory = self.machine.global_memory.name
+        rooms = {storage: Room(storage.offset, storage.offset + storage.size) for storage in used}
         for storage in sorted(used, key=lambda storage: (storage.offset, storage.name)):
-            self._declare(storage, dfp.BufferOp(storage.name, memory, storage.offset, storage.size))
+            shared = any(other is not storage and rooms[other].overlaps(rooms[storage]) for other in used)
+            launches = (min(used[storage]), max(used[storage])) if shared else None
+            made = dfp.BufferOp(storage.name, memory, storage.offset, storage.size, launches=launches)
+            self._declare(storage, made)
         return stored
 
     def _declare_regions(self) -> list[Occupied]:
