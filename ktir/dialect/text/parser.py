@@ -32,12 +32,14 @@ from xdsl.ir.affine import AffineMap, AffineSet
 from xdsl.irdl import IRDLOperation, OptPropertyDef
 from xdsl.parser import AttrParser
 from xdsl.parser import Parser as XdslParser
+from xdsl.parser.generic_parser import ParserState
 from xdsl.utils.exceptions import ParseError as XdslParseError
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.lexer import Position
-from xdsl.utils.mlir_lexer import MLIRTokenKind
+from xdsl.utils.lexer import Input, Position
+from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
 
 from ktir.dialect.context import create_context
+from ktir.dialect.locations import location_of
 from ktir.dialect.text.affine_reader import parse_map, parse_set
 from ktir.dialect.text.leniency import ToleratesSpellings
 from ktir.dialect.text.limits import MAX_NESTING, first_too_deep, recursion_room
@@ -118,11 +120,18 @@ class Lines:
         return Location(self.file, line + 1, position - self.starts[line] + 1)
 
 
+class KtirLexer(MLIRLexer):
+    """xDSL's lexer, with string literals read in linear time whether they end or not."""
+
+    _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
+
+
 class KtirParser(XdslParser, ToleratesSpellings):
     """xDSL's parser, repaired where KTIR needs it."""
 
     def __init__(self, context: Context, text: str, lines: Lines, *, strict: bool) -> None:
-        super().__init__(context, text, lines.file)
+        super().__init__(context, "", lines.file)
+        self._resume_from(ParserState(KtirLexer(Input(text, lines.file))))
         self.lines, self.strict = lines, strict
         self.file_name = StringAttr(lines.file)
         self.diagnostics: list[Diagnostic] = []
@@ -151,13 +160,20 @@ class KtirParser(XdslParser, ToleratesSpellings):
             else:
                 self.raise_error("expected an operation or an alias definition")
         if self.forward_ssa_references:
-            names = ", ".join(f"%{name}" for name in self.forward_ssa_references)
-            self.raise_error(f"values used but not defined: {names}")
+            self._fail_undefined()
         if len(operations) == 1 and isinstance(operations[0], ModuleOp):
             return operations[0]
         module = ModuleOp(operations)
         module.location = self._place(0)
         return module
+
+    def _fail_undefined(self) -> None:
+        """Raises the error of values that no operation defines, at the first operation that uses one."""
+        names = ", ".join(f"%{name}" for name in self.forward_ssa_references)
+        values = (value for indexed in self.forward_ssa_references.values() for value in indexed.values())
+        used_at = [place for value in values for use in value.uses if (place := location_of(use.operation)) is not None]
+        first = min(used_at, key=lambda place: (place.line, place.column), default=None)
+        raise ParseError(f"values used but not defined: {names}", location=first, remedy="define them before their use")
 
     def parse_operation(self) -> Operation:
         results_span = self._current_token.span
