@@ -452,6 +452,9 @@ class _Builder:
         except Mismatch as fault:
             raise Unfit(str(fault)) from fault
         self.load_axes = {value: self._load_axes(value) for value in self._loaded_values()}
+        for op in self.kernel.body.walk():
+            if isinstance(op, GatherOp) and op.indices not in self.load_axes:
+                raise Unfit("a gather by indices that no buffer holds")
         self.table_axes = [self._table_axes(value) for value in self.ties.tables]
         self.store_axes = [self._store_axes(position) for position in range(len(self.yielded.operands))]
         groups = self._groups()

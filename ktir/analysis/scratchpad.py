@@ -21,26 +21,26 @@ from ktir.errors import Diagnostic, OutOfBounds, ScratchpadOverflow, ScratchpadO
 
 def check_scratchpad(launch: Launch, capacity: int | None) -> Iterator[Diagnostic]:
     """Findings on one launch; ``capacity`` in bytes per core, None for no limit."""
-    yield from absent_owners(launch)
     local: list[Footprint] = []
     for access in launch.accesses:
         for footprint in footprints(access) or ():
             if footprint.view.space == "ct_local":
                 local.append(footprint)
+                yield from absent_owner(launch, footprint)
                 yield from beyond(footprint, capacity)
     yield from overlaps(launch, local)
 
 
-def absent_owners(launch: Launch) -> Iterator[Diagnostic]:
-    """Views of the scratchpad of a core that the grid does not have."""
-    for view in launch.views:
-        if view.owner is not None and view.owner >= launch.cores:
-            yield proven(
-                view.operation,
-                OutOfBounds,
-                f"{view.name} lies in the scratchpad of core {view.owner}, but the grid has {launch.cores} cores",
-                "name a core of the grid",
-            )
+def absent_owner(launch: Launch, footprint: Footprint) -> Iterator[Diagnostic]:
+    """An access to the scratchpad of a core that the grid does not have."""
+    view = footprint.view
+    if view.owner is not None and view.owner >= launch.cores and footprint.certain.any():
+        yield proven(
+            footprint.access.operation,
+            OutOfBounds,
+            f"{view.name} lies in the scratchpad of core {view.owner}, but the grid has {launch.cores} cores",
+            "name a core of the grid",
+        )
 
 
 def beyond(footprint: Footprint, capacity: int | None) -> Iterator[Diagnostic]:
