@@ -18,19 +18,23 @@ from xdsl.dialects.builtin import (
     AffineMapAttr,
     AnyFloat,
     ArrayAttr,
+    DenseArrayBase,
     DenseIntOrFPElementsAttr,
     FloatAttr,
     IntegerAttr,
     IntegerType,
     ModuleOp,
     TensorType,
+    i64,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from ktir.analysis.iteration_space import VIEWS, is_free, is_splat, view_source
+from ktir.analysis.iteration_space import VIEWS, is_free, is_splat, shape_of, view_source
+from ktir.dialect.ktg import GatherOp
 from ktir.passes.fuse import is_pointwise
 from ktir.passes.graph import erase_unused, graph_functions
+from ktir.passes.tensors import groups_attribute
 
 Number = FloatAttr[Any] | IntegerAttr[Any]
 
@@ -53,6 +57,8 @@ def _fold(graph: func.FuncOp, op: Operation) -> None:
         number = number_of(op.results[0])
         if number is not None:
             _replace_by_fill(op, number)
+    elif isinstance(op, GatherOp):
+        _read_row(op)
     elif isinstance(op, linalg.GenericOp):
         _take_numbers_in(op)
         if not op.inputs and is_pointwise(op) and len(op.results) == 1:
@@ -65,10 +71,10 @@ def number_of(value: SSAValue) -> Number | None:
         value = source
     owner = value.owner
     match owner:
-        case linalg.FillOp() if is_free(value):
-            return _constant(owner.inputs[0])
-        case tensor.SplatOp():
-            return _constant(owner.input)
+        case linalg.FillOp() as fill if is_free(value):
+            return _constant(fill.inputs[0])
+        case tensor.SplatOp() as splat:
+            return _constant(splat.input)
         case arith.ConstantOp() if isinstance(value.type, TensorType) and is_splat(owner):
             element = cast("TensorType[Attribute]", value.type).element_type
             return _number(cast("float", cast("DenseIntOrFPElementsAttr", owner.value).get_values()[0]), element)
@@ -107,6 +113,34 @@ def _take_numbers_in(op: linalg.GenericOp) -> None:
     op.indexing_maps = ArrayAttr(AffineMapAttr(map) for map in maps)
 
 
+def _read_row(op: GatherOp) -> None:
+    """A gather of one row over and over is a broadcast of that row."""
+    number = number_of(op.indices)
+    rows, width = shape_of(op.table)
+    if not isinstance(number, IntegerAttr) or not 0 <= number.value.data < rows:
+        return
+    element = cast("TensorType[Attribute]", op.table.type).element_type
+    row_type, flat = TensorType(element, [1, width]), TensorType(element, [width])
+    row = tensor.ExtractSliceOp(op.table, [number.value.data, 0], [1, width], [1, 1], row_type)
+    joined = tensor.CollapseShapeOp.build(
+        operands=[row.result], result_types=[flat], properties={"reassociation": groups_attribute([[0, 1]])}
+    )
+    empty = tensor.EmptyOp([], op.result.type)
+    added = DenseArrayBase.from_list(i64, list(range(len(shape_of(op.indices)))))
+    spread = linalg.BroadcastOp(joined.result, empty.tensor, added)
+    _replace(op, [row, joined, empty, spread])
+
+
+def _replace(op: Operation, new: list[Operation]) -> None:
+    """Put ``new`` in the place of ``op``; the last of them makes its result."""
+    for each in new:
+        each.location = op.location
+    block = cast("Block", op.parent)
+    block.insert_ops_before(new, op)
+    op.results[0].replace_all_uses_with(new[-1].results[0])
+    block.erase_op(op)
+
+
 def _fold_generic(op: linalg.GenericOp) -> None:
     block = op.body.block
     if any(next(iter(argument.uses), None) is not None for argument in block.args):
@@ -120,13 +154,7 @@ def _replace_by_fill(op: Operation, number: Number) -> None:
     result = op.results[0]
     constant = arith.ConstantOp(number)
     empty = tensor.EmptyOp([], result.type)
-    fill = linalg.FillOp([constant.result], [empty.tensor], [result.type])
-    for each in (constant, empty, fill):
-        each.location = op.location
-    block = cast("Block", op.parent)
-    block.insert_ops_before([constant, empty, fill], op)
-    result.replace_all_uses_with(fill.results[0])
-    block.erase_op(op)
+    _replace(op, [constant, empty, linalg.FillOp([constant.result], [empty.tensor], [result.type])])
 
 
 # ----------------------------------------------------------------------------------------------------------- arithmetic
@@ -177,6 +205,6 @@ def _evaluate_op(op: Operation, values: dict[SSAValue, Any]) -> Any:
 def _rounded(value: Any, kind: Attribute) -> Any:
     """``value`` in the element type ``kind``; None for types that numpy does not have."""
     if isinstance(kind, IntegerType):
-        return int(value) if abs(int(value)) < 2 ** (kind.width.data - 1) else None
+        return int(value) if abs(int(value)) < 2 ** (cast("int", kind.width.data) - 1) else None
     known = _WIDTHS.get(str(kind))
     return None if known is None else known(value)

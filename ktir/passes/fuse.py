@@ -159,13 +159,9 @@ class KernelMaker:
         return self.copies[value, role]
 
     def _role(self, user: Operation, position: int) -> object:
-        match self.sharing:
-            case "all":
-                return None
-            case "roles":
-                return "factor" if is_contraction(user) else None
-            case "none":
-                return user, position
+        if self.sharing == "none":
+            return user, position
+        return "factor" if self.sharing == "roles" and is_contraction(user) else None
 
     def _is_inside(self, value: SSAValue, owner: Operation) -> bool:
         return owner in self.members or isinstance(owner, VIEWS) or is_free(value)
@@ -198,6 +194,7 @@ class _Fuser:
 
     def run(self) -> None:
         erase_unused(self.graph)
+        self._buffer_constant_indices()
         self._grow_forward()
         self._grow_backward()
         for group in self._groups():
@@ -208,6 +205,14 @@ class _Fuser:
     def _groups(self) -> list[Group]:
         """Groups by the place of their last operation."""
         return [self.group_of[op] for op in self.block.ops if op in self.group_of and self.group_of[op].sink is op]
+
+    def _buffer_constant_indices(self) -> None:
+        """A gather reads its indices from memory, even where all are the same number."""
+        for op in list(self.block.ops):
+            if isinstance(op, GatherOp) and is_free(behind_views(op.indices)):
+                kernel = self._copy(op.indices)
+                self.block.insert_op_before(kernel, op)
+                op.operands[1] = kernel.results[0]
 
     # -- which operations go together
 
@@ -313,8 +318,10 @@ class _Fuser:
 
     def _sharing(self, ops: Sequence[Operation], out: Sequence[SSAValue]) -> Sharing:
         """The most sharing of operands with which a group that fits, fits."""
-        fitting = (s for s in SHARINGS if self._space_of(KernelMaker(ops, (), s).kernel(out, "candidate")) is not None)
-        return next(fitting, "all")
+        for sharing in SHARINGS:
+            if self._space_of(KernelMaker(ops, (), sharing).kernel(out, "candidate")) is not None:
+                return sharing
+        return "all"
 
     def _space_of(self, kernel: KernelOp) -> IterationSpace | None:
         kernel.operand_layouts = self._known_layouts(kernel)

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import func, linalg, tensor
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, DenseArrayBase, ModuleOp, i64
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
@@ -42,8 +43,9 @@ class ReadThroughBroadcast(RewritePattern):
         for position in range(len(op.inputs)):
             source = values[position].owner
             if isinstance(source, linalg.BroadcastOp) and _loops_have_extents(maps, position):
-                maps[position] = _without(maps[position], source.dimensions.get_values())
-                values[position] = source.input
+                spread = cast("linalg.BroadcastOp", source)
+                maps[position] = _without(maps[position], spread.dimensions.get_values())
+                values[position] = spread.input
                 changed = True
         if changed:
             op.operands = values
@@ -72,9 +74,14 @@ class DropIdleView(RewritePattern):
         inner = source.owner
         if source.type == op.results[0].type and not _moves(op):
             rewriter.replace(op, [], [source])
-        elif isinstance(op, tensor.ExpandShapeOp) and isinstance(inner, tensor.CollapseShapeOp):
-            if inner.src.type == op.result.type:
-                rewriter.replace(op, [], [inner.src])
+        elif _undoes(op, inner):
+            rewriter.replace(op, [], [cast("Operation", inner).operands[0]])
+
+
+def _undoes(op: Operation, inner: Operation | Block) -> bool:
+    """Whether ``op`` expands what ``inner`` collapsed, to the same shape."""
+    pair = isinstance(op, tensor.ExpandShapeOp) and isinstance(inner, tensor.CollapseShapeOp)
+    return pair and cast("Operation", inner).operands[0].type == op.results[0].type
 
 
 def _moves(op: Operation) -> bool:
