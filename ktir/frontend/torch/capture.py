@@ -101,7 +101,7 @@ def _apart(arguments: tuple[tuple[Any, ...], dict[str, Any]]) -> tuple[tuple[Any
 def _storage(leaf: object) -> int:
     """A number for the memory of a tensor with strides, distinct from that of everything else."""
     if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided and leaf.numel() > 0:
-        return leaf.untyped_storage().data_ptr()
+        return leaf.untyped_storage()._cdata
     return -1
 
 
@@ -202,7 +202,16 @@ class _Capture:
         meta = cast("torch.Tensor", node.meta["val"])
         self._leaves.append(LeafSpec((tuple(meta.shape), meta.dtype)))
         self._leaf_of[node] = leaf
-        self._sources[node] = Argument(node.name, None)
+        self._sources[node] = Argument(self._input_name(node, leaf), None)
+
+    def _input_name(self, node: Node, leaf: int) -> str:
+        """The keyword of a keyword argument, otherwise what the capture calls it; never the name of a weight."""
+        spec = self._program.call_spec.in_spec
+        assert spec is not None
+        keyword = leaf - spec.child(0).num_leaves
+        plain = spec.child(1).num_leaves == len(_keywords(spec))
+        name = _keywords(spec)[keyword] if keyword >= 0 and plain else node.name
+        return f"input.{name}" if any(name == other.target for other in self._inputs) else name
 
     def _bind_weight(self, node: Node, spec: InputSpec) -> None:
         """A parameter or buffer; buffers that the model does not change are constants."""

@@ -25,6 +25,7 @@ from xdsl.dialects.builtin import (
     TensorType,
     UnitAttr,
 )
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
 
 from ktir.errors import UnsupportedOperator
@@ -146,11 +147,16 @@ class Importer:
         return self.constants.get(argument) if isinstance(argument, Node) else argument
 
     def unexpanded(self, argument: object) -> SSAValue:
-        """The tensor that an argument stands for, without expansions that broadcasting does anyway."""
+        """The tensor that an argument stands for, with one element where broadcasting repeats it anyway."""
         node = cast("Node", argument)
         while node not in self.constants and str(node.target) in ("aten.expand.default", "aten.alias.default"):
             node = cast("Node", node.args[0])
-        return self.tensor(node)
+        value = self.tensor(node)
+        if not isinstance(value.owner, linalg.BroadcastOp):
+            return value
+        added = value.owner.dimensions.get_values()
+        single = [1 if d in added else extent for d, extent in enumerate(shape_of(value))]
+        return self.build.reshape(value.owner.input, single)
 
     def operand(self, argument: object, rank: int) -> Operand:
         return Operand.aligned(self.unexpanded(argument), rank)
@@ -177,7 +183,7 @@ class Importer:
             return self.build.filled(shape, kind, same)
         if held.numel() <= LARGEST_DENSE:
             return self.build.dense(shape, kind, _numbers(held, kind))
-        return self.array(held, self.sources[node].name if node in self.sources else f"constant.{node.name}")
+        return self.array(held, self.sources[node].name if node in self.sources else f"ktir.constant.{node.name}")
 
     def array(self, held: torch.Tensor, name: str) -> SSAValue:
         """A constant tensor as an argument of the function."""
@@ -188,6 +194,7 @@ class Importer:
     def finish(self, results: Sequence[SSAValue], names: Sequence[str]) -> ModuleOp:
         """The module with ``@main``: user inputs first, then parameters and constants."""
         self.block.add_op(func.ReturnOp(*results))
+        self._drop_unused()
         self._order_arguments()
         signature = FunctionType.from_lists(list(self.block.arg_types), [result.type for result in results])
         function = func.FuncOp("main", signature, Region(self.block))
@@ -195,6 +202,18 @@ class Importer:
         if results:
             function.res_attrs = ArrayAttr([DictionaryAttr({"ktg.name": StringAttr(name)}) for name in names])
         return ModuleOp([function])
+
+    def _drop_unused(self) -> None:
+        """Remove what handlers made and nothing uses, such as the statistics of a norm, and arguments for it."""
+        for op in reversed(list(self.block.ops)):
+            if not isinstance(op, func.ReturnOp) and not any(result.uses for result in op.results):
+                op.detach()
+                op.erase()
+        used = [bool(value.uses) for value in self.block.args]
+        self.arguments = [argument for argument, keep in zip(self.arguments, used, strict=True) if keep]
+        for value, keep in reversed(list(zip(self.block.args, used, strict=True))):
+            if not keep:
+                self.block.erase_arg(value)
 
     def _order_arguments(self) -> None:
         """Move the arguments into the order of the function; they were added in order of first use."""

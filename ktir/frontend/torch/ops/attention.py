@@ -164,7 +164,7 @@ def _masks(importer: Importer, call: Call, shape: _Shape) -> list[_Mask]:
 
 def _positions(importer: Importer, count: int) -> SSAValue:
     """0, 1, .. as f32, exact up to 2^24."""
-    return importer.array(torch.arange(count, dtype=torch.float32), f"positions.{count}")
+    return importer.array(torch.arange(count, dtype=torch.float32), f"ktir.positions.{count}")
 
 
 def _given_mask(importer: Importer, call: Call, shape: _Shape) -> _Mask:
