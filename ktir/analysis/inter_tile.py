@@ -82,7 +82,7 @@ def group_faults(
             f"producer_tiles_per_group for group {group} has {len(producers)} producers, so "
             "producer_dependency_per_consumer is required to name each consumer tile's single source"
         )
-        yield proven(consumer, VerifyError, text, "name the source of each consumer")
+        yield proven(consumer, Deadlock, text, "name the source of each consumer")
         return
     for tile in consumers:
         sources = producers if dependency is None else wanted(dependency.data, producers, tile, group)
@@ -113,4 +113,4 @@ def source_faults(
             f"consumer tile {tile} in group {group} depends on {len(sources)} producers; inter_tile_consume delivers "
             "one contribution per consumer tile, so exactly one is required"
         )
-        yield proven(consumer, VerifyError, text, "name one source for each consumer")
+        yield proven(consumer, Deadlock, text, "name one source for each consumer")

@@ -58,7 +58,8 @@ def view(
     """A view of one dimension."""
     return (
         f"%{name} = ktdp.construct_memory_view {pointer}, sizes: [{size}], strides: [{stride}] "
-        f"{{coordinate_set = {set_ or f'#s{size}'}, memory_space = #ktdp.memory_space<{space}>}} : memref<{size}x{type_}>\n"
+        f"{{coordinate_set = {set_ or f'#s{size}'}, memory_space = #ktdp.memory_space<{space}>}} : "
+        f"memref<{size}x{type_}>\n"
     )
 
 
@@ -172,7 +173,7 @@ cut = GOOD[: GOOD.rindex("ktdp.store")]
 OF_16 = "memref<16xf16>"
 
 FAULTS: tuple[Fault, ...] = (
-    # ------------------------------------------------------------------------------------------------ text
+    # ------------------------------------------------------------------------------------------------------------- text
     Fault("01_cut_in_the_middle", GOOD[: int(len(GOOD) * 0.6)], "parse", "ParseError"),
     Fault("02_closing_brace_missing", GOOD.rstrip().removesuffix("}"), "parse", "ParseError"),
     Fault(
@@ -289,8 +290,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "22_step_of_zero",
         kernel(
-            "%c0 = arith.constant 0 : index\n%c4 = arith.constant 4 : index\nscf.for %i = %c0 to %c4 step %c0 { // @here\n}\n"
-            + copy()
+            "%c0 = arith.constant 0 : index\n%c4 = arith.constant 4 : index\n"
+            "scf.for %i = %c0 to %c4 step %c0 { // @here\n}\n" + copy()
         ),
         "run",
         "LoopStepNotPositive",
@@ -449,8 +450,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "41_division_by_zero",
         kernel(
-            "%c4 = arith.constant 4 : index\n%c0 = arith.constant 0 : index\n%q = arith.divui %c4, %c0 : index // @here\n"
-            + copy().replace("%x[0]", "%x[%q]")
+            "%c4 = arith.constant 4 : index\n%c0 = arith.constant 0 : index\n"
+            "%q = arith.divui %c4, %c0 : index // @here\n" + copy().replace("%x[0]", "%x[%q]")
         ),
         "run",
         "DivisionByZero",
@@ -460,7 +461,8 @@ FAULTS: tuple[Fault, ...] = (
         "42_i32_wraps",
         kernel(
             copy(
-                "%most = arith.constant 2147483647 : i32\n%one = arith.constant 1 : i32\n%least = arith.addi %most, %one : i32\n"
+                "%most = arith.constant 2147483647 : i32\n%one = arith.constant 1 : i32\n"
+                "%least = arith.addi %most, %one : i32\n"
                 "%s = arith.sitofp %least : i32 to f16\n%r = tensor.splat %s : tensor<64xf16>\n"
             )
         ),
@@ -561,7 +563,8 @@ FAULTS: tuple[Fault, ...] = (
         kernel(
             "%a = arith.constant dense<40.0> : tensor<8x64xf16>\n%b = arith.constant dense<40.0> : tensor<64x8xf16>\n"
             "%o = arith.constant dense<0.0> : tensor<8x8xf32>\n"
-            "%p = linalg.matmul ins(%a, %b : tensor<8x64xf16>, tensor<64x8xf16>) outs(%o : tensor<8x8xf32>) -> tensor<8x8xf32>\n"
+            "%p = linalg.matmul ins(%a, %b : tensor<8x64xf16>, tensor<64x8xf16>) outs(%o : tensor<8x8xf32>) "
+            "-> tensor<8x8xf32>\n"
             "%r = tensor.collapse_shape %p [[0, 1]] : tensor<8x8xf32> into tensor<64xf32>\n"
             + view("y", "%y_ptr", 64, "f32")
             + tile("yt", "y", "0", of="memref<64xf32>")

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from tests.faults.catalogue import FAULTS
+from tests.faults.memory import MEMORY
 
-EVERY = FAULTS
+EVERY = FAULTS + MEMORY
