@@ -21,13 +21,12 @@ from xdsl.passes import ModulePass
 from ktir.analysis.iteration_space import IterationSpace, Load, Unfit, iteration_space, shape_of
 from ktir.analysis.layout_rules import Layout, default_layout, element_bytes, layouts_of
 from ktir.dialect.ktg import KernelOp
-from ktir.dialect.locations import location_of
-from ktir.errors import CannotPlan
 from ktir.machine import Machine
 from ktir.maths.ownership import ceil_div
 from ktir.maths.stick_layout import DeviceDim, StickLayout
 from ktir.passes.contraction import is_contraction
-from ktir.passes.graph import graph_functions, kernels_of, machine_of
+from ktir.passes.fingerprint import Memo
+from ktir.passes.graph import graph_functions, kernels_of, machine_of, space_of
 
 PARAMETER = "ktg.parameter"
 """Attribute of an argument that is the same in every call."""
@@ -48,6 +47,7 @@ class _Layouts:
     def __init__(self, graph: func.FuncOp, machine: Machine) -> None:
         self.graph, self.machine = graph, machine
         self.known: dict[SSAValue, Layout] = {}
+        self.memo = Memo()
 
     def assign(self) -> None:
         for number, argument in enumerate(self.graph.body.block.args):
@@ -118,14 +118,18 @@ class _Layouts:
 
     def _column_dims(self, user: Operation, operand: int) -> Iterator[int | None]:
         """For each use of an operand in a kernel, the dimension of it that is the product's columns, or None."""
-        space = self._space(user) if isinstance(user, KernelOp) else None
-        if space is None or not isinstance(user, KernelOp):
+        if not isinstance(user, KernelOp):
             yield None
             return
-        argument = user.body.block.args[operand]
-        for load in space.loads.values():
-            if load.operand == operand:
-                yield from (self._column_dim(space, load, argument, use.operation) for use in load.value.uses)
+        yield from self.memo.get(f"columns of {operand}", user, lambda kernel: self._found_columns(kernel, operand))
+
+    def _found_columns(self, kernel: KernelOp, operand: int) -> list[int | None]:
+        space = self._space(kernel)
+        if space is None:
+            return [None]
+        argument = kernel.body.block.args[operand]
+        loads = [load for load in space.loads.values() if load.operand == operand]
+        return [self._column_dim(space, load, argument, use.operation) for load in loads for use in load.value.uses]
 
     @staticmethod
     def _column_dim(space: IterationSpace, load: Load, argument: SSAValue, op: Operation) -> int | None:
@@ -147,14 +151,8 @@ class _Layouts:
             return None
 
     def _check(self, kernel: KernelOp) -> None:
-        try:
-            iteration_space(kernel, self.machine)
-        except Unfit as fault:
-            raise CannotPlan(
-                f"no layout lets the kernel read and write its buffers: {fault}",
-                location=location_of(kernel),
-                remedy="let ktir-fuse form the kernels",
-            ) from fault
+        """Raise :class:`CannotPlan` where the layouts leave the kernel without an iteration space."""
+        self.memo.get("check", kernel, lambda each: space_of(each, self.machine) is not None)
 
 
 def _parts(op: tensor.ConcatOp) -> list[tuple[SSAValue, tuple[int, ...]]]:

@@ -26,7 +26,7 @@ from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from ktir.analysis.iteration_space import VIEWS, IterationSpace, Unfit, is_free, iteration_space, view_source
+from ktir.analysis.iteration_space import VIEWS, Unfit, is_free, iteration_space, view_source
 from ktir.analysis.layout_rules import DENSE
 from ktir.analysis.tile_sizes import independent_tiles, smallest_footprint
 from ktir.dialect.ktg import FoldOp, GatherOp, KernelOp, YieldOp
@@ -34,6 +34,7 @@ from ktir.dialect.locations import location_of
 from ktir.errors import CannotPlan, NotLowerable
 from ktir.machine import Machine
 from ktir.passes.contraction import is_contraction
+from ktir.passes.fingerprint import Memo
 from ktir.passes.graph import erase_unused, graph_functions, machine_of
 
 FEWER = 2
@@ -184,6 +185,14 @@ class KernelMaker:
 # --------------------------------------------------------------------------------------------------------------- fusing
 
 
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A kernel that can be: how many cores could share it, and the elements of the largest tensor it makes."""
+
+    tiles: int
+    work: int
+
+
 class _Fuser:
     def __init__(self, graph: func.FuncOp, machine: Machine) -> None:
         self.graph, self.machine, self.block = graph, machine, graph.body.block
@@ -191,6 +200,7 @@ class _Fuser:
         self.boundaries: set[SSAValue] = set()
         self.dense: set[SSAValue] = set()
         self.names: dict[str, int] = {}
+        self.memo = Memo()
 
     def run(self) -> None:
         erase_unused(self.graph)
@@ -287,51 +297,56 @@ class _Fuser:
         """Whether ``op`` may be the first of ``group``."""
         if any(is_contraction(each) or isinstance(each, FoldOp) for each in (op, *group.ops)):
             return False
-        together, alone = self._space([op, *group.ops]), self._space([op])
+        together, alone = self._fit([op, *group.ops]), self._fit([op])
         if together is None:
             return False
         if alone is None:
             return True
-        return not self._starves(independent_tiles(together, self.machine), alone)
+        return not self._starves(together, alone)
 
-    def _starves(self, tiles: int, alone: IterationSpace) -> bool:
-        """Whether ``tiles`` independent tiles leave most cores idle that the operation alone would use.
+    def _starves(self, together: Fit, alone: Fit) -> bool:
+        """Whether joining leaves most cores idle that the operation alone would use.
 
         Work that a launch of its own would not pay for is never counted as such.
         """
-        before = min(self.machine.cores, independent_tiles(alone, self.machine))
-        work = max((prod(alone[name].extent for name in alone.names(value)) for value in alone.made), default=0)
-        return tiles * FEWER < before and work > self.machine.cores * WORTH_A_LAUNCH
+        before = min(self.machine.cores, alone.tiles)
+        return together.tiles * FEWER < before and alone.work > self.machine.cores * WORTH_A_LAUNCH
 
     # -- whether they can
 
     def _fits(self, ops: Sequence[Operation]) -> bool:
-        return self._space(ops) is not None
+        return self._fit(ops) is not None
 
-    def _space(self, ops: Sequence[Operation], out: Sequence[SSAValue] | None = None) -> IterationSpace | None:
-        """The iteration space of the kernel of ``ops``, None where there is none or a tile cannot fit."""
+    def _fit(self, ops: Sequence[Operation], out: Sequence[SSAValue] | None = None) -> Fit | None:
+        """How the kernel of ``ops`` would fit, None where it has no iteration space or not even a tile fits."""
         for sharing in SHARINGS:
-            space = self._space_of(KernelMaker(ops, self.boundaries, sharing).kernel(out or _made_by(ops), "candidate"))
-            if space is not None:
-                return space
+            fit = self._fit_of(KernelMaker(ops, self.boundaries, sharing).kernel(out or _made_by(ops), "candidate"))
+            if fit is not None:
+                return fit
         return None
 
     def _sharing(self, ops: Sequence[Operation], out: Sequence[SSAValue]) -> Sharing:
         """The most sharing of operands with which a group that fits, fits."""
         for sharing in SHARINGS:
-            if self._space_of(KernelMaker(ops, (), sharing).kernel(out, "candidate")) is not None:
+            if self._fit_of(KernelMaker(ops, (), sharing).kernel(out, "candidate")) is not None:
                 return sharing
         return "all"
 
-    def _space_of(self, kernel: KernelOp) -> IterationSpace | None:
+    def _fit_of(self, kernel: KernelOp) -> Fit | None:
         kernel.operand_layouts = self._known_layouts(kernel)
+        fit = self.memo.get("fit", kernel, self._worked_out)
+        kernel.erase()
+        return fit
+
+    def _worked_out(self, kernel: KernelOp) -> Fit | None:
         try:
             space = iteration_space(kernel, self.machine)
         except Unfit:
-            space = None
-        fits = space is not None and smallest_footprint(space, self.machine) <= self.machine.scratchpad_bytes
-        kernel.erase()
-        return space if fits else None
+            return None
+        if smallest_footprint(space, self.machine) > self.machine.scratchpad_bytes:
+            return None
+        elements = (prod(space[name].extent for name in space.names(value)) for value in space.made)
+        return Fit(independent_tiles(space, self.machine), max(elements, default=0))
 
     def _known_layouts(self, kernel: KernelOp) -> ArrayAttr[Attribute]:
         return ArrayAttr(DENSE if value in self.dense else NoneAttr() for value in kernel.operands)
@@ -368,7 +383,7 @@ class _Fuser:
             forms.append(following)
         if len(forms) == 1:
             return result
-        fitting = [form for form in forms if form is result or self._space(group.ops, [form]) is not None]
+        fitting = [form for form in forms if form is result or self._fit(group.ops, [form]) is not None]
         return min(fitting, key=lambda form: (self._copies_needed(result, form), forms.index(form)))
 
     @staticmethod
@@ -383,16 +398,16 @@ class _Fuser:
         count = 0
         for user, used in dict.fromkeys(ends(result)):
             if user in self.group_of:
-                count += self._space_behind(self.group_of[user], form) is None
+                count += self._fit_behind(self.group_of[user], form) is None
             else:
                 count += used is not form
         return count
 
-    def _space_behind(self, group: Group, boundary: SSAValue) -> IterationSpace | None:
+    def _fit_behind(self, group: Group, boundary: SSAValue) -> Fit | None:
         kept, self.boundaries = self.boundaries, {*self.boundaries, boundary}
-        space = self._space(group.ops)
+        fit = self._fit(group.ops)
         self.boundaries = kept
-        return space
+        return fit
 
     # -- copies
 
@@ -402,7 +417,7 @@ class _Fuser:
             return
         for view in self._views_used(group):
             self.dense.add(view)
-            helps = self._space_behind(group, view) is not None
+            helps = self._fit_behind(group, view) is not None
             self.dense.discard(view)
             if helps:
                 self._materialise(view)
@@ -428,7 +443,7 @@ class _Fuser:
         if source is None:
             return
         kernel = KernelMaker((), ()).kernel([view], "candidate")
-        if self._space_of(kernel) is None:
+        if self._fit_of(kernel) is None:
             if view_source(source) is not None:
                 self._materialise(source)
             else:
@@ -473,7 +488,7 @@ class _Fuser:
 
     def _copy_operand(self, op: Operation, position: int) -> None:
         value = op.operands[position]
-        if self._space_of(KernelMaker((), ()).kernel([value], "candidate")) is None:
+        if self._fit_of(KernelMaker((), ()).kernel([value], "candidate")) is None:
             self._materialise(value)
             value = op.operands[position]
         kernel = self._copy(value)

@@ -42,6 +42,7 @@ from ktir.dialect.ktg import KernelOp, TransferOp
 from ktir.dialect.locations import location_of
 from ktir.errors import CannotPlan, NotLowerable
 from ktir.machine import Machine
+from ktir.passes.fingerprint import Fingerprint, fingerprint
 from ktir.passes.graph import graph_functions, machine_of, space_of
 from ktir.passes.kernel_function import LAYOUT, kernel_function
 
@@ -64,12 +65,12 @@ class _Functions:
 
     def __init__(self, module: ModuleOp, machine: Machine) -> None:
         self.module, self.machine = module, machine
-        self.made: dict[str, str] = {}
+        self.made: dict[Fingerprint, str] = {}
         self.names = {each.sym_name.data for each in module.body.block.ops if isinstance(each, func.FuncOp)}
 
     def function_for(self, kernel: KernelOp, before: Operation) -> str:
         """The name of the function that does what ``kernel`` says."""
-        key = _text_without_name(kernel)
+        key = fingerprint(kernel)
         if key not in self.made:
             name = self._fresh(kernel.sym_name.data if kernel.sym_name is not None else "kernel")
             function = kernel_function(name, kernel, schedule_of(kernel, space_of(kernel, self.machine)))
@@ -84,19 +85,6 @@ class _Functions:
             name = f"{wanted}_{number}"
         self.names.add(name)
         return name
-
-
-def _text_without_name(kernel: KernelOp) -> str:
-    """What must be equal for two kernels to be one function."""
-    plain = kernel.clone()
-    plain.properties.pop("sym_name", None)
-    for op in plain.walk():
-        for value in (*op.results, *(argument for region in op.regions for b in region.blocks for argument in b.args)):
-            value.name_hint = None
-    holder = Block(arg_types=kernel.operand_types)
-    plain.operands = list(holder.args)
-    holder.add_op(plain)
-    return str(plain)
 
 
 class _Main:

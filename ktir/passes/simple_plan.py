@@ -2,7 +2,8 @@
 
 Cores. Every parallel dimension may be cut into equal blocks; of all ways that use at most the machine's cores, the one
 with the least modelled time of a core is taken: the longer of computing and of moving what the longest block reads and
-writes; the bytes of all cores together weigh little. Ties go to more cores, then to cutting earlier dimensions (rows before sticks).
+writes; the bytes of all cores together weigh little. Ties go to more cores, then to cutting earlier dimensions (rows
+before sticks).
 
 Tiles. A block is one tile if that fits the scratchpad. If not, the folded dimensions shrink first, down to a few
 sticks, then the parallel ones, longest first. Dimensions that all sides of a contraction have (heads, batches) are

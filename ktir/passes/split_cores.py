@@ -11,7 +11,9 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from ktir.dialect.ktg import CoreSplitAttr, DimensionCut
+from ktir.dialect.ktg import CoreSplitAttr, DimensionCut, KernelOp
+from ktir.machine import Machine
+from ktir.passes.fingerprint import Memo
 from ktir.passes.graph import graph_functions, kernels_of, machine_of, space_of
 from ktir.passes.simple_plan import choose_blocks
 
@@ -23,10 +25,13 @@ class SplitCoresPass(ModulePass):
     name = "ktir-split-cores"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        machine = machine_of(ctx)
+        machine, memo = machine_of(ctx), Memo()
         for graph in graph_functions(op):
             for kernel in kernels_of(graph):
                 if kernel.core_split is None:
-                    blocks = choose_blocks(space_of(kernel, machine), machine)
-                    cuts = (DimensionCut(each.name, each.cuts, each.length) for each in blocks if each.cuts > 1)
-                    kernel.core_split = CoreSplitAttr(tuple(cuts))
+                    kernel.core_split = memo.get("split", kernel, lambda each: _split(each, machine))
+
+
+def _split(kernel: KernelOp, machine: Machine) -> CoreSplitAttr:
+    blocks = choose_blocks(space_of(kernel, machine), machine)
+    return CoreSplitAttr(tuple(DimensionCut(each.name, each.cuts, each.length) for each in blocks if each.cuts > 1))

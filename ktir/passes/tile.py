@@ -16,6 +16,7 @@ from ktir.dialect.ktg import DimensionTile, KernelOp, TilesAttr
 from ktir.dialect.locations import location_of
 from ktir.errors import CannotPlan
 from ktir.machine import Machine
+from ktir.passes.fingerprint import Memo
 from ktir.passes.graph import graph_functions, kernels_of, machine_of, space_of
 from ktir.passes.simple_plan import choose_tiles
 
@@ -27,11 +28,11 @@ class TilePass(ModulePass):
     name = "ktir-tile"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        machine = machine_of(ctx)
+        machine, memo = machine_of(ctx), Memo()
         for graph in graph_functions(op):
             for kernel in kernels_of(graph):
                 if kernel.tiles is None:
-                    kernel.tiles = _tiles(kernel, machine)
+                    kernel.tiles = memo.get("tiles", kernel, lambda each: _tiles(each, machine))
 
 
 def _tiles(kernel: KernelOp, machine: Machine) -> TilesAttr:
