@@ -10,6 +10,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType
 from typing import Any, cast
 
 import torch
@@ -23,6 +24,7 @@ from torch.export.graph_signature import (
     TensorArgument,
 )
 from torch.fx import Node
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils import _pytree as pytree
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
@@ -54,10 +56,18 @@ class _Function(torch.nn.Module):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__()
-        self._function = function
+        self._function = _named_forward(function) if isinstance(function, FunctionType) else function
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self._function(*args, **kwargs)
+
+
+def _named_forward(function: FunctionType) -> FunctionType:
+    """``function`` under the name ``forward``: PyTorch keeps the source lines of functions of that name only."""
+    code = function.__code__.replace(co_name="forward")
+    copy = FunctionType(code, function.__globals__, "forward", function.__defaults__, function.__closure__)
+    copy.__kwdefaults__ = function.__kwdefaults__
+    return copy
 
 
 def capture(
@@ -101,7 +111,7 @@ def _apart(arguments: tuple[tuple[Any, ...], dict[str, Any]]) -> tuple[tuple[Any
 def _storage(leaf: object) -> int:
     """A number for the memory of a tensor with strides, distinct from that of everything else."""
     if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided and leaf.numel() > 0:
-        return leaf.untyped_storage()._cdata
+        return StorageWeakRef(leaf.untyped_storage()).cdata
     return -1
 
 

@@ -146,7 +146,7 @@ def _distinct(placeholders: Sequence[str]) -> list[str]:
 def _readable(placeholder: str) -> str:
     """``encoder.layer.0.weight`` from ``L_self_modules_encoder_modules_layer_modules_0_parameters_weight_``."""
     words = re.sub(r"_?(?:modules|parameters|buffers)_+", ".", placeholder.removesuffix("_"))
-    return re.sub(r"^L_(?:self_|kwargs_)?_*", "", words).strip(".").replace("..", ".") or placeholder
+    return re.sub(r"^L_(?:(?:self|kwargs)(?=[_.]))?[_.]*", "", words).strip(".").replace("..", ".") or placeholder
 
 
 def _identifier(name: str, position: int) -> str:
