@@ -1,0 +1,389 @@
+"""What each operation of a unit does to data: one function an operation, from instruction to executor.
+
+An *executor* is built once per instruction, with everything that does not change resolved, and called for each actor
+and iteration. It returns False if the actor has to wait, having listed it as a waiter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ktir.backends.dataflow.functional_state import Actor, Ring, State
+from ktir.backends.dataflow.scalar_region import (
+    FLOATS,
+    compile_region,
+    raw_dtype,
+    reduce_blocks,
+    to_raw,
+    working,
+)
+from ktir.backends.dataflow.unit_program import Access, Buffer, Instruction
+from ktir.dialect import dfp
+from ktir.errors import DataflowError, DescriptorOutOfBounds, QueueMisuse
+
+Array = NDArray[Any]
+Executor = Callable[[Actor], bool]
+
+MOST_PRODUCTS: Final = 1 << 17
+"""Multiply-accumulates of one call of the numerical library."""
+_DEPTH_STEP: Final = 64
+
+
+def _barrier(state: State, instruction: Instruction) -> Executor:
+    def execute(actor: Actor) -> bool:
+        state.at_barrier.append(actor)
+        actor.waits_for = f"the barrier before launch {instruction.launch}"
+        if len(state.at_barrier) < len(state.actors):
+            return False
+        others = state.at_barrier[:-1]
+        state.leave_barrier(others, instruction)
+        return True
+
+    return execute
+
+
+def _token(state: State, instruction: Instruction) -> Executor:
+    buffer = cast("Buffer", instruction.ring)
+    moves = {"reserve": _reserve, "commit": _commit, "acquire": _acquire, "release": _release}
+    move = moves[instruction.kind]
+    return lambda actor: move(state, actor, state.ring(actor.core, buffer), instruction)
+
+
+def _reserve(state: State, actor: Actor, ring: Ring, instruction: Instruction) -> bool:
+    if not ring.free:
+        ring.waiters.append(actor)
+        actor.waits_for = f"a free slot of buffer {ring.buffer.name}"
+        return False
+    if ring.buffer.per_core:
+        slot = ring.reserved % ring.buffer.slots
+        start = actor.core * state.span + ring.buffer.offset + slot * ring.buffer.size
+        state.shadow[start : start + ring.buffer.size] = 0
+    ring.reserved += 1
+    return True
+
+
+def _commit(state: State, actor: Actor, ring: Ring, instruction: Instruction) -> bool:
+    if ring.reserved <= ring.committed:
+        raise QueueMisuse(f"dfp.commit of buffer {ring.buffer.name} without a reserve", location=instruction.location)
+    ring.committed += 1
+    state.wake(ring.waiters)
+    return True
+
+
+def _acquire(state: State, actor: Actor, ring: Ring, instruction: Instruction) -> bool:
+    if ring.acquired[actor.code.number] >= ring.committed:
+        ring.waiters.append(actor)
+        actor.waits_for = f"a full slot of buffer {ring.buffer.name} from {ring.buffer.producer}"
+        return False
+    ring.acquired[actor.code.number] += 1
+    return True
+
+
+def _release(state: State, actor: Actor, ring: Ring, instruction: Instruction) -> bool:
+    number = actor.code.number
+    if ring.released.get(number, 0) >= ring.acquired.get(number, 0):
+        raise QueueMisuse(f"dfp.release of buffer {ring.buffer.name} without an acquire", location=instruction.location)
+    ring.released[number] += 1
+    state.wake(ring.waiters)
+    return True
+
+
+def _copy(state: State, instruction: Instruction) -> Executor:
+    source, target = (state.viewer(access, instruction) for access in instruction.accesses)
+
+    def execute(actor: Actor) -> bool:
+        elements = source(actor)
+        target(actor)[...] = elements
+        return True
+
+    return execute
+
+
+def _indirect(state: State, instruction: Instruction) -> Executor:
+    op = cast("dfp.IndirectOperation", instruction.op)
+    index_view = state.viewer(instruction.accesses[0], instruction)
+    gathers = instruction.kind == "gather"
+    rows, lines = instruction.accesses[1:] if gathers else instruction.accesses[:0:-1]
+    line_view = state.viewer(lines, instruction)
+    row_view = _RowViewer(state, rows, instruction)
+    stride = op.row_stride.value.data
+
+    def execute(actor: Actor) -> bool:
+        numbers = index_view(actor).tolist()
+        all_lines = line_view(actor)
+        for line, number in zip(all_lines, numbers, strict=True):
+            row = row_view(actor, number * stride, number)
+            if gathers:
+                line[...] = row
+            else:
+                row[...] = line
+        return True
+
+    return execute
+
+
+def _stream(state: State, instruction: Instruction) -> Executor:
+    view, flow = state.viewer(instruction.accesses[0], instruction), instruction.pushes[0]
+
+    def execute(actor: Actor) -> bool:
+        state.push(actor, flow, view(actor).flatten())
+        return True
+
+    return execute
+
+
+def _drain(state: State, instruction: Instruction) -> Executor:
+    view, flow = state.viewer(instruction.accesses[0], instruction), instruction.pops[0]
+    pop = state.popper(flow, instruction)
+    shape = instruction.accesses[0].box.counts
+
+    def execute(actor: Actor) -> bool:
+        if not state.has(actor, flow):
+            return False
+        view(actor)[...] = pop(actor).reshape(shape)
+        return True
+
+    return execute
+
+
+def _send(state: State, instruction: Instruction) -> Executor:
+    view = state.viewer(instruction.accesses[0], instruction)
+    peer = _peer(instruction)
+
+    def execute(actor: Actor) -> bool:
+        target = _checked_peer(state, peer(actor), instruction)
+        state.channel(actor.core, target).push(view(actor).flatten(), state.ready)
+        return True
+
+    return execute
+
+
+def _receive(state: State, instruction: Instruction) -> Executor:
+    access = instruction.accesses[0]
+    view, peer = state.viewer(access, instruction), _peer(instruction)
+    count, dtype, shape = access.box.elements, raw_dtype(access.element), access.box.counts
+
+    def execute(actor: Actor) -> bool:
+        source = _checked_peer(state, peer(actor), instruction)
+        channel = state.channel(source, actor.core)
+        if channel.count < count:
+            channel.waiters.append(actor)
+            actor.waits_for = f"{count} elements from core {source}, of which {channel.count} are here"
+            return False
+        view(actor)[...] = channel.pop(count, dtype, instruction).reshape(shape)
+        return True
+
+    return execute
+
+
+def _checked_peer(state: State, core: int, instruction: Instruction) -> int:
+    if not 0 <= core < state.program.cores:
+        raise DataflowError(f"there is no core {core}", location=instruction.location)
+    return core
+
+
+def _sfu_map(state: State, instruction: Instruction) -> Executor:
+    op = cast("dfp.SfuMapOp", instruction.op)
+    region = compile_region(op.body.block)
+    shape = dfp.values_of(op.shape)
+    positions: list[Array] = []
+    if region.index_dimensions:
+        positions = [axis.ravel() for axis in np.indices(shape, dtype=np.int64)]
+    pops = [(state.popper(flow, instruction), flow.element) for flow in instruction.pops]
+    pushed = instruction.pushes[0]
+
+    def execute(actor: Actor) -> bool:
+        if not all(state.has(actor, flow) for flow in instruction.pops):
+            return False
+        blocks = [working(pop(actor), element) for pop, element in pops]
+        found = to_raw(region(blocks, positions), pushed.element)
+        if found.size != pushed.elements:
+            found = np.broadcast_to(found, (pushed.elements,)).copy()
+        state.push(actor, pushed, found)
+        return True
+
+    return execute
+
+
+def _sfu_reduce(state: State, instruction: Instruction) -> Executor:
+    op = cast("dfp.SfuReduceOp", instruction.op)
+    outer, length, inner = op.outer.value.data, op.length.value.data, op.inner.value.data
+    block, pushed = op.body.block, instruction.pushes[0]
+    kinds = [argument.type for argument in block.args]
+    compile_region(block)  # reports what it does not know before the run
+
+    def execute(actor: Actor) -> bool:
+        if not all(state.has(actor, flow) for flow in instruction.pops):
+            return False
+        parts = [
+            working(state.popper(flow, instruction)(actor), flow.element).reshape(
+                (outer, length, inner) if place == 0 else (outer, inner)
+            )
+            for place, flow in enumerate(instruction.pops)
+        ]
+        initial = parts[1] if len(parts) > 1 else None
+        with np.errstate(all="ignore"):
+            found = reduce_blocks(block, parts[0], initial, kinds[1], kinds[0])
+        state.push(actor, pushed, to_raw(found.ravel(), pushed.element))
+        return True
+
+    return execute
+
+
+def _pe_load(state: State, instruction: Instruction) -> Executor:
+    op, flow = cast("dfp.PeLoadOp", instruction.op), instruction.pops[0]
+    shape = (op.k.value.data, op.n.value.data)
+
+    def execute(actor: Actor) -> bool:
+        if not state.has(actor, flow):
+            return False
+        actor.stationary = _matrix(state.popper(flow, instruction)(actor), flow.element).reshape(shape)
+        return True
+
+    return execute
+
+
+def _pe_clear(state: State, instruction: Instruction) -> Executor:
+    op = cast("dfp.PeClearOp", instruction.op)
+    shape = (op.rows.value.data, op.n.value.data)
+
+    def execute(actor: Actor) -> bool:
+        actor.accumulators = np.zeros(shape, np.float32)
+        return True
+
+    return execute
+
+
+def _pe_preload(state: State, instruction: Instruction) -> Executor:
+    op, flow = cast("dfp.PePreloadOp", instruction.op), instruction.pops[0]
+    shape = (op.rows.value.data, op.n.value.data)
+
+    def execute(actor: Actor) -> bool:
+        if not state.has(actor, flow):
+            return False
+        actor.accumulators = _matrix(state.popper(flow, instruction)(actor), flow.element).reshape(shape).copy()
+        return True
+
+    return execute
+
+
+def _pe_mac(state: State, instruction: Instruction) -> Executor:
+    op, flow = cast("dfp.PeMacOp", instruction.op), instruction.pops[0]
+    rows, k, n = op.rows.value.data, op.k.value.data, op.n.value.data
+
+    def execute(actor: Actor) -> bool:
+        if not state.has(actor, flow):
+            return False
+        _check_pe(state, actor, instruction, (rows, n), (k, n))
+        moving = _matrix(state.popper(flow, instruction)(actor), flow.element).reshape(rows, k)
+        with np.errstate(all="ignore"):
+            _multiply_add(actor.accumulators, moving, actor.stationary)
+        return True
+
+    return execute
+
+
+def _check_pe(
+    state: State, actor: Actor, instruction: Instruction, sums: tuple[int, int], block: tuple[int, int] | None
+) -> None:
+    if actor.accumulators.shape != sums:
+        raise DataflowError(
+            f"dfp.{instruction.kind} works on {sums} accumulators, {actor.accumulators.shape} were prepared",
+            location=instruction.location,
+            remedy="dfp.pe_clear or dfp.pe_preload as many before",
+        )
+    if block is not None and actor.stationary.shape != block:
+        raise DataflowError(
+            f"dfp.{instruction.kind} works on a stationary block of {block}, {actor.stationary.shape} is loaded",
+            location=instruction.location,
+        )
+
+
+def _pe_emit(state: State, instruction: Instruction) -> Executor:
+    op, flow = cast("dfp.PeEmitOp", instruction.op), instruction.pushes[0]
+    shape = (op.rows.value.data, op.n.value.data)
+
+    def execute(actor: Actor) -> bool:
+        _check_pe(state, actor, instruction, shape, None)
+        state.push(actor, flow, to_raw(actor.accumulators.ravel(), flow.element))
+        return True
+
+    return execute
+
+
+class _RowViewer:
+    """Rows of the indexed side of a gather or scatter."""
+
+    def __init__(self, run: State, access: Access, instruction: Instruction) -> None:
+        self.run, self.access, self.instruction = run, access, instruction
+        self.offset = access.offset.evaluator()
+        self.dtype = raw_dtype(access.element)
+
+    def __call__(self, actor: Actor, displacement: int, number: int) -> Array:
+        access, buffer = self.access, self.access.buffer
+        offset = self.offset(actor.core, actor.cursor.indices) + displacement
+        low, high = access.box.span
+        if offset + low < 0 or offset + high > buffer.size:
+            raise DescriptorOutOfBounds(
+                f"dfp.{self.instruction.kind}: index {number} leads outside buffer {buffer.name} on core {actor.core}",
+                location=self.instruction.location,
+            )
+        place = buffer.offset + offset
+        memory = self.run.ddr.bytes
+        if buffer.per_core:
+            memory, place = self.run.local, place + actor.core * self.run.span
+        return np.ndarray(access.box.counts, self.dtype, memory, place, access.box.strides)
+
+
+def _peer(instruction: Instruction) -> Callable[[Actor], int]:
+    peer = instruction.peer
+    if peer is None:
+        raise QueueMisuse(f"dfp.{instruction.kind} names no core", location=instruction.location)
+    value = peer.evaluator()
+    return lambda actor: value(actor.core, actor.cursor.indices)
+
+
+def _multiply_add(accumulators: Array, moving: Array, stationary: Array) -> None:
+    """Adds ``moving @ stationary`` in f32, in pieces small enough that the numerical library keeps to one thread.
+
+    Starting its threads for a product of a few hundred microseconds costs milliseconds where cores are shared.
+    """
+    rows, depth = moving.shape
+    step = max(1, MOST_PRODUCTS // (_DEPTH_STEP * stationary.shape[1]))
+    for start in range(0, depth, _DEPTH_STEP):
+        block = stationary[start : start + _DEPTH_STEP]
+        for row in range(0, rows, step):
+            accumulators[row : row + step] += moving[row : row + step, start : start + _DEPTH_STEP] @ block
+
+
+def _matrix(raw: Array, element: str) -> Array:
+    """Elements as the matrix unit multiplies them: f32."""
+    return working(raw, element).astype(np.float32, copy=False) if element in FLOATS else raw.astype(np.float32)
+
+
+BUILDERS: Final[dict[str, Callable[[State, Instruction], Executor]]] = {
+    "barrier": _barrier,
+    "reserve": _token,
+    "commit": _token,
+    "acquire": _token,
+    "release": _token,
+    "copy": _copy,
+    "gather": _indirect,
+    "scatter": _indirect,
+    "stream": _stream,
+    "drain": _drain,
+    "send": _send,
+    "receive": _receive,
+    "sfu_map": _sfu_map,
+    "sfu_reduce": _sfu_reduce,
+    "pe_load": _pe_load,
+    "pe_clear": _pe_clear,
+    "pe_preload": _pe_preload,
+    "pe_mac": _pe_mac,
+    "pe_emit": _pe_emit,
+}
+"""The builder of each kind of instruction."""

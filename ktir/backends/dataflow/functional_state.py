@@ -1,0 +1,268 @@
+"""What a functional run works on: memories with their shadow, queues, rings of tiles, and where each unit stands.
+
+Words. *shadow*: one byte per byte of scratchpad that says whether somebody wrote it. *view*: the array of the elements
+that an access means for an actor at the moment, with address and shadow checked.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final, Protocol, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ktir.backends.dataflow.scalar_region import raw_dtype
+from ktir.backends.dataflow.unit_program import Access, Buffer, Cursor, Flow, Instruction, Program, UnitCode
+from ktir.errors import DataflowError, DescriptorOutOfBounds, QueueMisuse, UninitialisedRead
+
+Array = NDArray[Any]
+POISON: Final = 0xFF
+
+
+class ByteMemory(Protocol):
+    """What a run needs of the device memory: its bytes."""
+
+    bytes: Array
+
+
+class UnwrittenRead(DataflowError, UninitialisedRead):
+    """A unit read bytes of a scratchpad that nobody wrote."""
+
+
+class Stream:
+    """Elements under way in a queue or between two cores."""
+
+    __slots__ = ("blocks", "count", "dtype", "pushed", "waiters")
+
+    def __init__(self) -> None:
+        self.blocks: deque[Array] = deque()
+        self.count = self.pushed = 0
+        self.dtype: np.dtype[Any] | None = None
+        self.waiters: list[Actor] = []
+
+    def push(self, elements: Array, ready: deque[Actor]) -> None:
+        self.blocks.append(elements)
+        self.count += elements.size
+        self.pushed += elements.size
+        if self.waiters:
+            ready.extend(self.waiters)
+            self.waiters.clear()
+
+    def pop(self, count: int, dtype: np.dtype[Any], instruction: Instruction) -> Array:
+        """The first ``count`` elements; the caller has made sure that they are there."""
+        self.count -= count
+        first = self.blocks.popleft()
+        if first.size == count and first.dtype == dtype:
+            return first
+        parts, have = [first], first.size
+        while have < count:
+            parts.append(self.blocks.popleft())
+            have += parts[-1].size
+        if have > count:
+            last = parts[-1]
+            cut = last.size - (have - count)
+            parts[-1] = last[:cut]
+            self.blocks.appendleft(last[cut:])
+        for part in parts:
+            if part.dtype != dtype:
+                raise QueueMisuse(
+                    f"dfp.{instruction.kind} pops elements of {dtype}, but {part.dtype} was pushed",
+                    location=instruction.location,
+                )
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+class Ring:
+    """Slots of a ring of tiles on one core: how many were reserved, committed, acquired, released."""
+
+    __slots__ = ("acquired", "buffer", "committed", "released", "reserved", "waiters")
+
+    def __init__(self, buffer: Buffer) -> None:
+        self.buffer = buffer
+        self.reserved = self.committed = 0
+        self.acquired: dict[int, int] = {}
+        self.released: dict[int, int] = {}
+        self.waiters: list[Actor] = []
+
+    @property
+    def free(self) -> int:
+        return self.buffer.slots - self.reserved + min(self.released.values(), default=self.reserved)
+
+
+class Actor:
+    """A unit at work: its place in the code and the state only it sees."""
+
+    __slots__ = ("accumulators", "code", "core", "cursor", "launch", "stationary", "waits_for")
+
+    def __init__(self, code: UnitCode, core: int) -> None:
+        self.code, self.core = code, core
+        self.cursor = Cursor(code, core)
+        self.launch = 0
+        self.stationary: Array = np.zeros((0, 0), np.float32)
+        self.accumulators: Array = np.zeros((0, 0), np.float32)
+        self.waits_for = ""
+
+
+class State:
+    """Everything a run changes. ``ready`` lists actors that may go on."""
+
+    def __init__(self, program: Program, ddr: ByteMemory) -> None:
+        self.program, self.ddr = program, ddr
+        self.queues: dict[tuple[int, int, int], Stream] = {}
+        self.channels: dict[tuple[int, int], Stream] = {}
+        self.rings: dict[tuple[int, int], Ring] = {}
+        self.span = max((buffer.extent[1] for buffer in program.buffers if buffer.per_core), default=0)
+        self.span += -self.span % program.machine.alignment
+        self.local = np.full(self.span * program.cores, POISON, np.uint8)
+        self.shadow = np.zeros(self.span * program.cores, np.uint8)
+        self.launches = 0
+        self.actors = [Actor(code, core) for core, code in program.actors]
+        self.at_barrier: list[Actor] = []
+        self.ready: deque[Actor] = deque()
+        self._find_consumers()
+
+    def _find_consumers(self) -> None:
+        for actor in self.actors:
+            for instruction in actor.code.instructions:
+                if instruction.kind == "acquire" and instruction.ring is not None:
+                    ring = self.ring(actor.core, instruction.ring)
+                    ring.acquired.setdefault(actor.code.number, 0)
+                    ring.released.setdefault(actor.code.number, 0)
+
+    # -------------------------------------------------------------------------------------------------------- resources
+
+    def queue(self, actor: Actor, number: int) -> Stream:
+        """The queue's instance for the actor's core and corelet."""
+        key = (actor.core, actor.code.corelet, number)
+        if key not in self.queues:
+            self.queues[key] = Stream()
+        return self.queues[key]
+
+    def channel(self, source: int, target: int) -> Stream:
+        """What core ``source`` sends to core ``target``."""
+        return self.channels.setdefault((source, target), Stream())
+
+    def ring(self, core: int, buffer: Buffer) -> Ring:
+        """The slots of ``buffer`` on ``core``."""
+        key = (core if buffer.per_core else 0, buffer.number)
+        if key not in self.rings:
+            self.rings[key] = Ring(buffer)
+        return self.rings[key]
+
+    def popper(self, flow: Flow, instruction: Instruction) -> Callable[[Actor], Array]:
+        """A function that pops the flow's raw elements, once they are there."""
+        dtype, count, number = raw_dtype(flow.element), flow.elements, flow.queue.number
+        return lambda actor: self.queue(actor, number).pop(count, dtype, instruction)
+
+    def has(self, actor: Actor, flow: Flow) -> bool:
+        """Whether the elements of ``flow`` are there; if not, the actor waits for them."""
+        stream = self.queue(actor, flow.queue.number)
+        if stream.count >= flow.elements:
+            return True
+        stream.waiters.append(actor)
+        actor.waits_for = (
+            f"{flow.elements} elements of queue {flow.queue.name} from {flow.queue.source}, which holds {stream.count}"
+        )
+        return False
+
+    def push(self, actor: Actor, flow: Flow, elements: Array) -> None:
+        """Pushes raw elements."""
+        self.queue(actor, flow.queue.number).push(elements, self.ready)
+
+    def wake(self, waiters: list[Actor]) -> None:
+        """Lets all of ``waiters`` try again."""
+        if waiters:
+            self.ready.extend(waiters)
+            waiters.clear()
+
+    def leave_barrier(self, others: list[Actor], instruction: Instruction) -> None:
+        """Starts the launch that ``instruction`` names; moves the actors that waited for it."""
+        self.at_barrier = []
+        self.launches += 1
+        for other in others:
+            reached = cast("Instruction", other.cursor.instruction)
+            if reached.launch != instruction.launch:
+                raise QueueMisuse(
+                    f"units meet at barriers before launches {instruction.launch} and {reached.launch}",
+                    location=reached.location,
+                )
+            other.cursor.advance()
+        self.ready.extend(others)
+        self._forget_tenants(instruction.launch)
+
+    def _forget_tenants(self, launch: int) -> None:
+        """Bytes of buffers whose first launch begins were written by nobody."""
+        shadow = self.shadow.reshape(self.program.cores, self.span) if self.span else None
+        for buffer in self.program.buffers:
+            if shadow is not None and buffer.per_core and buffer.launches and buffer.launches[0] == launch:
+                shadow[:, buffer.extent[0] : buffer.extent[1]] = 0
+
+    # ----------------------------------------------------------------------------------------------------------- access
+
+    def viewer(self, access: Access, instruction: Instruction) -> Callable[[Actor], Array]:
+        """A function from actor to the array of the elements that ``access`` means for it now, checked."""
+        buffer, box = access.buffer, access.box
+        dtype = raw_dtype(access.element)
+        offset_of = access.offset.evaluator()
+        low, high = box.span
+        shape, strides = box.counts, box.strides
+        unsigned = np.dtype(f"u{dtype.itemsize}")
+        full = unsigned.type(-1 & (1 << 8 * dtype.itemsize) - 1)
+        make = np.ndarray
+
+        def view(actor: Actor) -> Array:
+            offset = offset_of(actor.core, actor.cursor.indices)
+            if offset + low < 0 or offset + high > buffer.size:
+                raise self._outside(access, instruction, actor, offset)
+            place = buffer.offset + self._slot(access, instruction, actor) * buffer.size + offset
+            if not buffer.per_core:
+                if place + high > self.ddr.bytes.size:
+                    raise DescriptorOutOfBounds(
+                        f"buffer {buffer.name} reaches byte {place + high} of a device memory of {self.ddr.bytes.size}",
+                        location=instruction.location,
+                    )
+                return make(shape, dtype, self.ddr.bytes, place, strides)
+            place += actor.core * self.span
+            written = make(shape, unsigned, self.shadow, place, strides)
+            if access.writes:
+                written[...] = full
+            elif not (written == full).all():
+                raise UnwrittenRead(
+                    f"dfp.{instruction.kind} reads bytes of buffer {buffer.name} that nobody wrote",
+                    location=instruction.location,
+                )
+            return make(shape, dtype, self.local, place, strides)
+
+        return view
+
+    def _outside(self, access: Access, instruction: Instruction, actor: Actor, offset: int) -> DescriptorOutOfBounds:
+        low, high = access.box.span
+        return DescriptorOutOfBounds(
+            f"dfp.{instruction.kind} reaches bytes [{offset + low}, {offset + high}) of buffer {access.buffer.name}, "
+            f"whose tiles have {access.buffer.size}, on core {actor.core}",
+            location=instruction.location,
+        )
+
+    def _slot(self, access: Access, instruction: Instruction, actor: Actor) -> int:
+        buffer = access.buffer
+        if not buffer.slots:
+            return 0
+        ring = self.ring(actor.core, buffer)
+        if access.writes:
+            if ring.reserved <= ring.committed:
+                raise self._not_held(access, instruction)
+            return ring.committed % buffer.slots
+        released = ring.released.get(actor.code.number, 0)
+        if ring.acquired.get(actor.code.number, 0) - released <= access.slot:
+            raise self._not_held(access, instruction)
+        return (released + access.slot) % buffer.slots
+
+    def _not_held(self, access: Access, instruction: Instruction) -> QueueMisuse:
+        verb, remedy = ("writes", "reserve") if access.writes else ("reads", "acquire")
+        return QueueMisuse(
+            f"dfp.{instruction.kind} {verb} a tile of buffer {access.buffer.name} that it does not hold",
+            location=instruction.location,
+            remedy=f"dfp.{remedy} it before",
+        )
