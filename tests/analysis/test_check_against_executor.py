@@ -25,7 +25,7 @@ NO_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)
 SLOW_TO_DRAW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 
-@settings(max_examples=examples(1000), deadline=None, phases=NO_SHRINKING, suppress_health_check=SLOW_TO_DRAW)
+@settings(max_examples=examples(400), deadline=None, phases=NO_SHRINKING, suppress_health_check=SLOW_TO_DRAW)
 @given(programs())
 def test_a_correct_program_gets_no_error_and_no_warning(program: Program) -> None:
     found = check_module(parse_module(program.text, "program.ktir"), None)
@@ -56,7 +56,7 @@ def mutated(draw: st.DrawFn) -> Program:
     return replace(program, text=program.text[:start] + str(number) + program.text[stop:])
 
 
-@settings(max_examples=examples(2000), deadline=None, phases=NO_SHRINKING, suppress_health_check=SLOW_TO_DRAW)
+@settings(max_examples=examples(1000), deadline=None, phases=NO_SHRINKING, suppress_health_check=SLOW_TO_DRAW)
 @given(mutated())
 def test_proven_faults_happen_and_faults_that_happen_are_not_ruled_out(program: Program) -> None:
     try:

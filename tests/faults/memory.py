@@ -45,8 +45,8 @@ def looped(rows_: int, guard: tuple[str, str] = ("", "")) -> str:
         "%c0 = arith.constant 0 : index\n%c1 = arith.constant 1 : index\n%c4 = arith.constant 4 : index\n"
         f"%n = arith.constant {rows_} : index\n"
         + "".join(
-            f"%{name} = ktdp.construct_memory_view %{name}_ptr, sizes: [4, 64], strides: [64, 1] {{coordinate_set = #m64, "
-            "memory_space = #ktdp.memory_space<global>} : memref<4x64xf16>\n"
+            f"%{name} = ktdp.construct_memory_view %{name}_ptr, sizes: [4, 64], strides: [64, 1] "
+            "{coordinate_set = #m64, memory_space = #ktdp.memory_space<global>} : memref<4x64xf16>\n"
             for name in "xy"
         )
         + "scf.for %i = %c0 to %n step %c1 {\n"
@@ -208,7 +208,8 @@ MEMORY: tuple[Fault, ...] = (
         kernel(
             copy(
                 "%e = tensor.empty() : tensor<f16>\n"
-                "%s = linalg.reduce { arith.addf } ins(%v : tensor<64xf16>) outs(%e : tensor<f16>) dimensions = [0] // @here\n"
+                "%s = linalg.reduce { arith.addf } ins(%v : tensor<64xf16>) outs(%e : tensor<f16>) "
+                "dimensions = [0] // @here\n"
                 "%t = tensor.extract %s[] : tensor<f16>\n%r = tensor.splat %t : tensor<64xf16>\n"
             )
         ),
@@ -223,8 +224,9 @@ MEMORY: tuple[Fault, ...] = (
                 "%e = tensor.empty() : tensor<64xf16>\n"
                 '%r = linalg.generic {indexing_maps = [#id1, #id1], iterator_types = ["parallel"]} // @here\n'
                 "    ins(%v : tensor<64xf16>) outs(%e : tensor<64xf16>) {\n"
-                "^bb0(%a: f16, %o: f16):\n  %s = arith.addf %a, %o : f16\n  linalg.yield %s : f16\n} -> tensor<64xf16>\n"
-            ).replace(" = linalg.generic", " = linalg.generic")
+                "^bb0(%a: f16, %o: f16):\n  %s = arith.addf %a, %o : f16\n  linalg.yield %s : f16\n"
+                "} -> tensor<64xf16>\n"
+            )
         ),
         "run",
         "UninitialisedRead",
@@ -235,7 +237,8 @@ MEMORY: tuple[Fault, ...] = (
         kernel(
             copy(
                 "%e = tensor.empty() : tensor<64xf16>\n"
-                "%r = linalg.add ins(%v, %v : tensor<64xf16>, tensor<64xf16>) outs(%e : tensor<64xf16>) -> tensor<64xf16>\n"
+                "%r = linalg.add ins(%v, %v : tensor<64xf16>, tensor<64xf16>) outs(%e : tensor<64xf16>) "
+                "-> tensor<64xf16>\n"
             )
         ),
         "valid",
@@ -321,7 +324,8 @@ MEMORY: tuple[Fault, ...] = (
         "81_two_sources_for_one_consumer",
         kernel(
             groups().replace(
-                "%s = ktdp.inter_tile_reduce(%f) consumer_tiles_per_group = #all4, identity(%zero : tensor<1x64xf16>) : "
+                "%s = ktdp.inter_tile_reduce(%f) consumer_tiles_per_group = #all4, "
+                "identity(%zero : tensor<1x64xf16>) : "
                 "<(tensor<1x64xf16>), groups = #g0> -> tensor<1x64xf16> {\n"
                 "^bb0(%l: tensor<1x64xf16>, %q: tensor<1x64xf16>):\n"
                 "  %lq = arith.addf %l, %q : tensor<1x64xf16>\n"
