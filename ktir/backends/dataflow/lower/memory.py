@@ -31,7 +31,7 @@ from ktir.backends.dataflow.lower.values import CoreValue, NotAffine, constant
 from ktir.dialect import ktdp
 from ktir.dialect.ktdp.attrs import MemorySpace
 from ktir.dialect.locations import location_of
-from ktir.errors import OutOfBounds
+from ktir.errors import CapacityExceeded, OutOfBounds
 from ktir.maths.lifetimes import Room
 from ktir.maths.sets import as_box
 
@@ -41,7 +41,8 @@ Ranges = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class MemoryView:
-    """``address``: bytes from the start of the memory; ``strides`` in bytes; ``owned``: its coordinates. ``buffer``: the
+    """``address``: bytes from the start of the memory; ``strides`` in bytes; ``owned``: its coordinates;
+    ``buffer``: the
     allocation that its pointer came from, if that is known."""
 
     space: MemorySpace
@@ -109,6 +110,7 @@ class Places:
     touch them."""
 
     allocations: list[Storage]
+    scratchpad_bytes: int
     scratch: dict[Room, Storage] = field(default_factory=dict[Room, Storage])
     touched: dict[Storage, list[int]] = field(default_factory=dict[Storage, list[int]])
 
@@ -126,11 +128,17 @@ class Places:
             remedy="give the kernel a pointer to an array, or place an array there",
         )
 
-    def in_scratchpad(self, view: MemoryView, mask: Mask, launch: int) -> Storage:
+    def in_scratchpad(self, op: Operation, view: MemoryView, mask: Mask, launch: int) -> Storage:
         """The range of scratchpad that the view covers."""
         reach = sum((size - 1) * stride for size, stride in zip(view.sizes, view.strides, strict=True) if size)
         low = int(view.address.minimum()[mask].min())
         high = int(view.address.maximum()[mask].max()) + reach + element_bytes(view.element)
+        if low < 0 or high > self.scratchpad_bytes:
+            raise CapacityExceeded(
+                f"the view covers bytes [{low}, {high}) of a scratchpad of {self.scratchpad_bytes}",
+                location=location_of(op),
+                remedy="place it lower, or make it smaller",
+            )
         room = Room(low, high)
         storage = self.scratch.setdefault(room, Storage(f"region{len(self.scratch)}", "lx", low, len(room)))
         self.touched.setdefault(storage, []).append(launch)
@@ -182,7 +190,7 @@ def _packed(attribute: DenseIntOrFPElementsAttr, element: Attribute) -> bytes:
     """The bytes of a constant as elements lie in memory: packed, a truth value in one byte."""
     if not isinstance(element, IndexType | IntegerType):
         return bytes(attribute.data.data)
-    numbers = cast("DenseIntOrFPElementsAttr[IntegerType]", attribute).get_values()
+    numbers = [int(number) for number in cast("DenseIntOrFPElementsAttr[IntegerType]", attribute).get_values()]
     if element_bytes(element) == 1 and str(element) == "i1":
         return bytes(number & 1 for number in numbers)
     return b"".join(number.to_bytes(element_bytes(element), "little", signed=True) for number in numbers)
@@ -336,7 +344,7 @@ def _in_memory(lowering: Lowering, op: Operation, memory: MemoryView) -> View:
     if memory.space.kind == "global":
         storage = lowering.places.in_global(op, memory, active)
     else:
-        storage = lowering.places.in_scratchpad(memory, active, lowering.planner.plan.number)
+        storage = lowering.places.in_scratchpad(op, memory, active, lowering.planner.plan.number)
     return View(storage, memory.address - storage.offset, memory.sizes, memory.strides, memory.element)
 
 

@@ -18,6 +18,7 @@ from ktir.backends.dataflow.lower.context import Lowering, refuse
 from ktir.backends.dataflow.lower.emit import Resolved, UnitWriter
 from ktir.backends.dataflow.lower.launches import Launch, LaunchArguments, Placed, Trace, grid_of, trace
 from ktir.backends.dataflow.lower.memory import Constants, Places
+from ktir.backends.dataflow.lower.ordering import order_accesses
 from ktir.backends.dataflow.lower.plan import (
     Block,
     Copy,
@@ -83,7 +84,7 @@ def lower_to_dfp(
     traced = trace(module, machine, function, launch or {})
     cores = max((prod(grid_of(each.kernel)) for each in traced.launches), default=1)
     step = max(128, machine.alignment)
-    places = Places(traced.allocations)
+    places = Places(traced.allocations, machine.scratchpad_bytes)
     constants = Constants(-(-traced.end // step) * step, step)
     plans = [
         plan_launch(machine, places, constants, cores, number, each) for number, each in enumerate(traced.launches)
@@ -129,6 +130,7 @@ def plan_launch(
 
     planner.active = np.ones(cores, dtype=np.bool_)
     planner.guarded(everyone, body)
+    order_accesses(plan)
     return plan
 
 

@@ -220,7 +220,7 @@ def _transfer(
     if owner >= lowering.cores:
         refuse(op, f"it reads the scratchpad of core {owner}, but the program runs on {lowering.cores}")
     everyone = np.ones(lowering.cores, dtype=np.bool_)
-    storage = lowering.places.in_scratchpad(memory, everyone, lowering.planner.plan.number)
+    storage = lowering.places.in_scratchpad(op, memory, everyone, lowering.planner.plan.number)
     offset = memory.address - storage.offset + _distance(tile, memory, piece)
     return Transfer(owner, reader, piece, View(storage, offset, piece.extents, memory.strides, memory.element))
 

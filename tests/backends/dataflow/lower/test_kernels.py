@@ -12,6 +12,7 @@ from ktir.backends.dataflow.lower import lower_to_dfp
 from ktir.backends.dataflow.run import run
 from ktir.conformance.case import parse_case
 from ktir.dialect.text.parser import parse_module
+from ktir.errors import ArgumentError, CapacityExceeded, FunctionNotFound, KtirError, NotLowerable, OutOfBounds
 from tests.backends.dataflow.lower.kernels import check, fetch, kernel, lowered, normal, outputs, put, spyre, view
 
 CASES = sorted((Path(__file__).parents[4] / "spec" / "cases").glob("*.ktir"))
@@ -432,3 +433,116 @@ def test_a_host_program_places_its_tensors_in_sticks() -> None:
     found = run(program, {"input": x}).outputs
     assert list(found) == ["output"]
     np.testing.assert_array_equal(found["output"], 4 * x)
+
+
+def test_a_load_waits_for_the_store_it_reads() -> None:
+    """Doubled in place, loaded again behind the store, and doubled once more to another array."""
+    shape = [8, 64]
+    text = kernel(
+        "%x_ptr: index, %y_ptr: index",
+        [4],
+        "%core = ktdp.get_compute_tile_id : index",
+        "%first = arith.muli %core, %c2 : index",
+        view("x", "%x_ptr", shape, "f32"),
+        view("y", "%y_ptr", shape, "f32"),
+        fetch("v", "%x", shape, "%first, %c0", [2, 64], "f32"),
+        "%w = arith.addf %v, %v : tensor<2x64xf32>",
+        put("w", "%x", shape, "%first, %c0", [2, 64], "f32"),
+        fetch("u", "%x", shape, "%first, %c0", [2, 64], "f32"),
+        "%z = arith.addf %u, %u : tensor<2x64xf32>",
+        put("z", "%y", shape, "%first, %c0", [2, 64], "f32"),
+    )
+    x = normal(shape, "f32")
+    check(text, {"x_ptr": x, "y_ptr": np.zeros_like(x)}, {"x_ptr": 2 * x, "y_ptr": 4 * x})
+
+
+def test_rows_of_an_array_may_be_replaced_in_a_loop() -> None:
+    """Iterations touch blocks of columns whose bytes interleave but never meet."""
+    shape = [4, 256]
+    text = kernel(
+        "%x_ptr: index",
+        [1],
+        view("x", "%x_ptr", shape, "f32"),
+        "scf.for %i = %c0 to %c4 step %c1 {",
+        "%at = arith.muli %i, %c64 : index",
+        fetch("v", "%x", shape, "%c0, %at", [4, 64], "f32"),
+        "%w = arith.addf %v, %v : tensor<4x64xf32>",
+        put("w", "%x", shape, "%c0, %at", [4, 64], "f32"),
+        "}",
+    )
+    x = normal(shape, "f32")
+    check(text, {"x_ptr": x}, {"x_ptr": 2 * x})
+
+
+def test_a_scratchpad_view_is_read_behind_its_store() -> None:
+    """Own scratchpad as a place to keep a tile between two loops of one launch."""
+    text = kernel(
+        "%x_ptr: index, %y_ptr: index",
+        [2],
+        "%core = ktdp.get_compute_tile_id : index",
+        "%place = arith.constant 1024 : index",
+        view("x", "%x_ptr", [2, 64], "f32"),
+        view("y", "%y_ptr", [2, 64], "f32"),
+        view("own", "%place", [1, 64], "f32", space="ct_local"),
+        fetch("v", "%x", [2, 64], "%core, %c0", [1, 64], "f32"),
+        "%w = arith.addf %v, %v : tensor<1x64xf32>",
+        put("w", "%own", [1, 64], "%c0, %c0", [1, 64], "f32"),
+        fetch("u", "%own", [1, 64], "%c0, %c0", [1, 64], "f32"),
+        "%z = arith.addf %u, %v : tensor<1x64xf32>",
+        put("z", "%y", [2, 64], "%core, %c0", [1, 64], "f32"),
+    )
+    x = normal([2, 64], "f32")
+    check(text, {"x_ptr": x, "y_ptr": np.zeros_like(x)}, {"y_ptr": 3 * x})
+
+
+def refused(text: str, arguments: dict[str, object], kind: type[KtirError], message: str) -> None:
+    with pytest.raises(kind, match=message) as caught:
+        lowered(text, None, arguments)
+    assert caught.value.location is not None and caught.value.location.file == "kernel.mlir"
+
+
+def test_what_cannot_be_lowered_is_named() -> None:
+    shape = [8, 64]
+    x = normal(shape, "f32")
+    start = ["%x_ptr: index", [1], view("x", "%x_ptr", shape, "f32")]
+
+    def body(*lines: str) -> str:
+        return kernel(*start, *lines)  # type: ignore[arg-type]
+
+    chained = body(
+        "scf.for %i = %c0 to %c3 step %c1 {",
+        "%n = arith.addi %i, %c1 : index",
+        fetch("v", "%x", shape, "%i, %c0", [1, 64], "f32"),
+        put("v", "%x", shape, "%n, %c0", [1, 64], "f32"),
+        "}",
+    )
+    refused(chained, {"x_ptr": x}, NotLowerable, "earlier one writes")
+    triangle = body(
+        "scf.for %i = %c0 to %c3 step %c1 {",
+        "scf.for %j = %c0 to %i step %c1 {",
+        fetch("v", "%x", shape, "%j, %c0", [1, 64], "f32"),
+        put("v", "%x", shape, "%j, %c0", [1, 64], "f32"),
+        "} }",
+    )
+    refused(triangle, {"x_ptr": x}, NotLowerable, "scf.for .* trip count")
+    outside = body(
+        "scf.for %i = %c0 to %c4 step %c1 {",
+        "%r = arith.muli %i, %c3 : index",
+        fetch("v", "%x", shape, "%r, %c0", [1, 64], "f32"),
+        put("v", "%x", shape, "%r, %c0", [1, 64], "f32"),
+        "}",
+    )
+    refused(outside, {"x_ptr": x}, OutOfBounds, r"\[0, 10\) along dimension 0 of a view of 8")
+    large = body(
+        "%e = tensor.empty() : tensor<1024x1024xf32>",
+        "%z = arith.constant 1.0 : f32",
+        "%f = linalg.fill ins(%z : f32) outs(%e : tensor<1024x1024xf32>) -> tensor<1024x1024xf32>",
+        "%g = math.exp %f : tensor<1024x1024xf32>",
+        "%h = tensor.extract_slice %g[0, 0] [1, 64] [1, 1] : tensor<1024x1024xf32> to tensor<1x64xf32>",
+        put("h", "%x", shape, "%c0, %c0", [1, 64], "f32"),
+    )
+    refused(large, {"x_ptr": x}, CapacityExceeded, "4194304 bytes for math.exp")
+    with pytest.raises(ArgumentError, match="x_ptr is missing"):
+        lowered(large, None, {})
+    with pytest.raises(FunctionNotFound, match="no function @other"):
+        lowered(large, "other", {"x_ptr": x})

@@ -83,9 +83,13 @@ def halvings(module: ModuleOp) -> Iterator[tuple[str, Mutation]]:
     for op in module.walk():
         if isinstance(op, dfp.QueueOp) and op.sym_name.data == "q_sfu_0":
             yield f"half of {op.sym_name.data}", lambda op=op: set_number(op, "depth", op.depth.value.data // 2)
-        if isinstance(op, dfp.BufferOp) and op.slot_count == 2 and op.producer is not None:
-            if op.producer.data == "lx_st" and "lx_ld" in op.consumer_units:
-                yield f"half of {op.sym_name.data}", lambda op=op: set_number(op, "slots", 1)
+        if isinstance(op, dfp.BufferOp) and op.slot_count == 2 and "lx_ld" in op.consumer_units and made_here(op):
+            yield f"half of {op.sym_name.data}", lambda op=op: set_number(op, "slots", 1)
+
+
+def made_here(buffer: dfp.BufferOp) -> bool:
+    """Whether the compute units fill it."""
+    return buffer.producer is not None and buffer.producer.data == "lx_st"
 
 
 def shifts(module: ModuleOp) -> Iterator[tuple[str, Mutation]]:
