@@ -1,0 +1,1 @@
+"""The Spyre target: its description is in ``data/``."""
