@@ -31,7 +31,9 @@ from ktir.interp.numerics import (
     BOOL,
     F64,
     Array,
+    Binary,
     ElementType,
+    Function,
     Scalar,
     as_array,
     as_scalar,
@@ -42,8 +44,6 @@ from ktir.interp.numerics import (
     wrap,
 )
 from ktir.interp.values import Frame, Site, Tainted, Value
-
-Function = Callable[..., Any]
 
 # ------------------------------------------------------------------------------------------------------------ constants
 
@@ -280,7 +280,11 @@ def floating(function: Function) -> Callable[[ElementType, Site], Function]:
         dtype = element.dtype
         if element.wide == dtype:
             return function
-        return lambda *values: function(*map(widen, values)).astype(dtype)
+
+        def rounding(*values: Array) -> Array:
+            return function(*map(widen, values)).astype(dtype)
+
+        return rounding
 
     return build
 
@@ -336,38 +340,46 @@ def elementwise(table: Mapping[str, Callable[[ElementType, Site], Function]]) ->
 # ---------------------------------------------------------------------------------------------------------- comparisons
 
 
-def _ordered(function: Function) -> Function:
+def _ordered(function: Binary) -> Binary:
     return function  # numpy's comparisons are false on NaN, but for !=
 
 
-def _or_unordered(function: Function) -> Function:
-    return lambda a, b: function(a, b) | np.isnan(a) | np.isnan(b)
+def _unordered(a: Array, b: Array) -> Array:
+    return np.isnan(a) | np.isnan(b)
 
 
-COMPARE_FLOATS: tuple[Function, ...] = (
-    lambda a, b: np.zeros(np.broadcast_shapes(a.shape, b.shape), BOOL),
+def _or_unordered(function: Binary) -> Binary:
+    return lambda a, b: function(a, b) | _unordered(a, b)
+
+
+def _never(a: Array, b: Array) -> Array:
+    return np.zeros(np.broadcast_shapes(a.shape, b.shape), BOOL)
+
+
+COMPARE_FLOATS: tuple[Binary, ...] = (
+    _never,
     _ordered(np.equal),
     _ordered(np.greater),
     _ordered(np.greater_equal),
     _ordered(np.less),
     _ordered(np.less_equal),
-    lambda a, b: np.not_equal(a, b) & ~np.isnan(a) & ~np.isnan(b),
-    lambda a, b: ~(np.isnan(a) | np.isnan(b)),
+    lambda a, b: np.not_equal(a, b) & ~_unordered(a, b),
+    lambda a, b: ~_unordered(a, b),
     _or_unordered(np.equal),
     _or_unordered(np.greater),
     _or_unordered(np.greater_equal),
     _or_unordered(np.less),
     _or_unordered(np.less_equal),
     np.not_equal,
-    lambda a, b: np.isnan(a) | np.isnan(b),
-    lambda a, b: np.ones(np.broadcast_shapes(a.shape, b.shape), BOOL),
+    _unordered,
+    lambda a, b: ~_never(a, b),
 )
 """By the number of the predicate: false oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno true."""
 
 
 def compare_floats(compiler: FunctionCompiler, op: Operation) -> Step:
     function = COMPARE_FLOATS[_predicate(op)]
-    return compiler.emit(op, lambda a, b: as_scalar(function(widen(a), widen(b))), any_lane)
+    return compiler.binary(op, lambda a, b: as_scalar(function(widen(a), widen(b))), any_lane)
 
 
 COMPARE_INTEGERS: tuple[tuple[Function, bool], ...] = (
@@ -412,7 +424,7 @@ def _predicate(op: Operation) -> int:
 
 def select(compiler: FunctionCompiler, op: Operation) -> Step:
     dtype = element_of(op.results[0].type).dtype
-    return compiler.emit(op, lambda condition, a, b: choose(condition, a, b, dtype), chosen_lanes)
+    return compiler.ternary(op, lambda condition, a, b: choose(condition, a, b, dtype), chosen_lanes)
 
 
 def choose(condition: Scalar, a: Value, b: Value, dtype: np.dtype[Any]) -> Value:
@@ -492,7 +504,7 @@ def as_scalar_of(values: Array, element: ElementType) -> Any:
 def conversion(function: Callable[[Any, ElementType, ElementType], Any]) -> CompileOperation:
     def compile_operation(compiler: FunctionCompiler, op: Operation) -> Step:
         source, target = element_of(op.operands[0].type), element_of(op.results[0].type)
-        return compiler.emit(op, lambda value: function(value, source, target), any_lane)
+        return compiler.unary(op, lambda value: function(value, source, target), any_lane)
 
     return compile_operation
 

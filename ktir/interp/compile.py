@@ -19,7 +19,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ktir.dialect.locations import location_of
 from ktir.errors import LimitExceeded, UnknownOperation
-from ktir.interp.numerics import Array, ElementType, as_array, element_type
+from ktir.interp.numerics import Array, Binary, ElementType, Function, Ternary, Unary, as_array, element_type
 from ktir.interp.values import Frame, Site, Tainted, Value
 
 Step = Callable[[Frame], None]
@@ -153,9 +153,19 @@ class FunctionCompiler:
 
     # --------------------------------------------------------------------------------- the common shapes of a step
 
-    def emit(
-        self, op: Operation, function: Callable[..., Any], rule: Rule, operands: Sequence[SSAValue] | None = None
-    ) -> Step:
+    def unary(self, op: Operation, function: Unary, rule: Rule, operands: Sequence[SSAValue] | None = None) -> Step:
+        """:meth:`emit` for a function of one value."""
+        return self.emit(op, function, rule, operands)
+
+    def binary(self, op: Operation, function: Binary, rule: Rule, operands: Sequence[SSAValue] | None = None) -> Step:
+        """:meth:`emit` for a function of two values."""
+        return self.emit(op, function, rule, operands)
+
+    def ternary(self, op: Operation, function: Ternary, rule: Rule, operands: Sequence[SSAValue] | None = None) -> Step:
+        """:meth:`emit` for a function of three values."""
+        return self.emit(op, function, rule, operands)
+
+    def emit(self, op: Operation, function: Function, rule: Rule, operands: Sequence[SSAValue] | None = None) -> Step:
         """A step that fills the one result of ``op`` with ``function`` of its operands."""
         site = self.site(op)
         slots = tuple(self.slot(value) for value in (op.operands if operands is None else operands))
@@ -174,7 +184,7 @@ class _Anonymous:
     """Identity of a slot that no SSA value owns."""
 
 
-def emit_to(out: int, function: Callable[..., Any], rule: Rule, slots: tuple[int, ...], site: Site) -> Step:
+def emit_to(out: int, function: Function, rule: Rule, slots: tuple[int, ...], site: Site) -> Step:
     if len(slots) == 1:
         (only,) = slots
 
@@ -208,7 +218,7 @@ def emit_to(out: int, function: Callable[..., Any], rule: Rule, slots: tuple[int
     return many
 
 
-def spread(site: Site, function: Callable[..., Any], rule: Rule, values: Sequence[Value]) -> Value:
+def spread(site: Site, function: Function, rule: Rule, values: Sequence[Value]) -> Value:
     """``function`` of operands some of which are tainted, with the elements of its result that are so too."""
     plain = [value.values if isinstance(value, Tainted) else value for value in values]
     masks = [value.mask if isinstance(value, Tainted) else None for value in values]
@@ -232,7 +242,7 @@ def any_lane(result: Any, values: Sequence[Value], masks: Sequence[Array | None]
     return np.broadcast_to(found, np.broadcast_shapes(found.shape, np.shape(result)))
 
 
-def moved(function: Callable[..., Any]) -> Rule:
+def moved(function: Function) -> Rule:
     """For an operation that only moves elements: its mask moves with them."""
 
     def rule(result: Any, values: Sequence[Value], masks: Sequence[Array | None]) -> Array:

@@ -15,11 +15,9 @@ from ktir.errors import UnknownOperation
 from ktir.interp.arith_ops import BINARY, choose, chosen_lanes
 from ktir.interp.compile import CompileOperation, FunctionCompiler, Step, any_lane, element_of, moved, shape_of
 from ktir.interp.math_ops import FUNCTIONS
-from ktir.interp.numerics import Array, ElementType, as_array, narrow, widen
+from ktir.interp.numerics import Array, ElementType, Function, as_array, narrow, widen
 from ktir.interp.structured import Structure, compile_structure, contraction_step, operand_of
 from ktir.interp.values import Frame, Site
-
-Function = Callable[..., Any]
 
 
 def inputs_of(op: Operation) -> list[SSAValue]:
@@ -171,7 +169,10 @@ INTEGER_BINARY: Mapping[str, str] = MappingProxyType(
 
 def _float_only(function: Callable[[Array], Array]) -> Callable[[ElementType, Site], Function]:
     def build(element: ElementType, site: Site) -> Function:
-        return lambda value: narrow(function(widen(value)), element.dtype)
+        def rounding(value: Array) -> Array:
+            return narrow(function(widen(value)), element.dtype)
+
+        return rounding
 
     return build
 
@@ -210,18 +211,22 @@ def power(compiler: FunctionCompiler, op: Operation) -> Step:
 def _converting(function: Function, element: ElementType) -> Function:
     """``function`` of operands converted to the element type of the result, as the named operations say."""
     dtype = element.dtype
-    return lambda *values: function(*(value if value.dtype == dtype else value.astype(dtype) for value in values))
+
+    def convert(*values: Array) -> Any:
+        return function(*(value if value.dtype == dtype else value.astype(dtype) for value in values))
+
+    return convert
 
 
 def select(compiler: FunctionCompiler, op: Operation) -> Step:
     dtype = element_of(op.results[0].type).dtype
-    return compiler.emit(op, lambda condition, a, b: choose(condition, a, b, dtype), chosen_lanes, inputs_of(op))
+    return compiler.ternary(op, lambda condition, a, b: choose(condition, a, b, dtype), chosen_lanes, inputs_of(op))
 
 
 def copy(compiler: FunctionCompiler, op: Operation) -> Step:
     require_result(compiler, op)
     dtype = element_of(op.results[0].type).dtype
-    return compiler.emit(op, lambda value: narrow(value, dtype), any_lane, inputs_of(op))
+    return compiler.unary(op, lambda value: narrow(value, dtype), any_lane, inputs_of(op))
 
 
 def fill(compiler: FunctionCompiler, op: Operation) -> Step:
@@ -252,7 +257,10 @@ def fill(compiler: FunctionCompiler, op: Operation) -> Step:
 def transpose(compiler: FunctionCompiler, op: Operation) -> Step:
     require_result(compiler, op)
     order = (0, *(axis + 1 for axis in integers(op, "permutation")))
-    move = lambda value: value.transpose(order)  # noqa: E731
+
+    def move(value: Array) -> Array:
+        return value.transpose(order)
+
     return compiler.emit(op, move, moved(move), inputs_of(op))
 
 

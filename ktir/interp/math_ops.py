@@ -7,17 +7,29 @@ import math
 from collections.abc import Callable, Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 from xdsl.ir import Operation
 
 from ktir.interp.arith_ops import elementwise, floating
 from ktir.interp.compile import CompileOperation, FunctionCompiler, Step, any_lane, element_of
-from ktir.interp.numerics import BOOL, F32, F64, Array, ElementType, Scalar, as_array, as_scalar, narrow, widen, wrap
+from ktir.interp.numerics import (
+    BOOL,
+    F32,
+    F64,
+    Array,
+    ElementType,
+    Function,
+    Scalar,
+    Unary,
+    as_array,
+    as_scalar,
+    narrow,
+    widen,
+    wrap,
+)
 from ktir.interp.values import Site
 
-Function = Callable[..., Any]
 Build = Callable[[ElementType, Site], Function]
 
 KNOTS_PER_UNIT = 512
@@ -56,9 +68,25 @@ def through_f64(function: Function) -> Build:
 
     def build(element: ElementType, site: Site) -> Function:
         dtype = element.dtype
-        return lambda *values: narrow(function(*(value.astype(F64) for value in values)), dtype)
+
+        def rounding(*values: Array) -> Array:
+            return narrow(function(*(value.astype(F64) for value in values)), dtype)
+
+        return rounding
 
     return build
+
+
+def reciprocal_root(x: Array) -> Array:
+    return 1 / np.sqrt(x)
+
+
+def clamp(x: Array, low: Array, high: Array) -> Array:
+    return np.minimum(np.maximum(x, low), high)
+
+
+def multiply_add(a: Array, b: Array, c: Array) -> Array:
+    return a * b + c
 
 
 def half_away(x: Array) -> Array:
@@ -85,7 +113,10 @@ def _power(base: int, exponent: int, bits: int) -> int:
 
 
 def absolute(element: ElementType, site: Site) -> Function:
-    return lambda value: wrap(abs(value), element.bits) if isinstance(value, int) else np.abs(value)
+    def magnitude(value: Scalar) -> Scalar:
+        return wrap(abs(value), element.bits) if isinstance(value, int) else np.abs(value)
+
+    return magnitude
 
 
 def count_bits(count: Callable[[int, int], int]) -> Build:
@@ -120,7 +151,7 @@ FUNCTIONS: Mapping[str, Build] = MappingProxyType(
         "math.atanh": floating(np.arctanh),
         "math.cbrt": floating(np.cbrt),
         "math.ceil": floating(np.ceil),
-        "math.clampf": floating(lambda x, low, high: np.minimum(np.maximum(x, low), high)),
+        "math.clampf": floating(clamp),
         "math.copysign": floating(np.copysign),
         "math.cos": floating(np.cos),
         "math.cosh": floating(np.cosh),
@@ -133,7 +164,7 @@ FUNCTIONS: Mapping[str, Build] = MappingProxyType(
         "math.exp2": floating(np.exp2),
         "math.expm1": floating(np.expm1),
         "math.floor": floating(np.floor),
-        "math.fma": through_f64(lambda a, b, c: a * b + c),
+        "math.fma": through_f64(multiply_add),
         "math.ipowi": integer_power,
         "math.log": floating(np.log),
         "math.log10": floating(np.log10),
@@ -142,7 +173,7 @@ FUNCTIONS: Mapping[str, Build] = MappingProxyType(
         "math.powf": floating(np.power),
         "math.round": floating(half_away),
         "math.roundeven": floating(np.rint),
-        "math.rsqrt": through_f64(lambda x: 1 / np.sqrt(x)),
+        "math.rsqrt": through_f64(reciprocal_root),
         "math.sin": floating(np.sin),
         "math.sinh": floating(np.sinh),
         "math.sqrt": floating(np.sqrt),
@@ -153,11 +184,11 @@ FUNCTIONS: Mapping[str, Build] = MappingProxyType(
 )
 
 
-def predicate(function: Function) -> CompileOperation:
+def predicate(function: Unary) -> CompileOperation:
     """A question about a float, answered with i1."""
 
     def compile_operation(compiler: FunctionCompiler, op: Operation) -> Step:
-        return compiler.emit(op, lambda value: as_scalar(np.asarray(function(widen(value)), BOOL)), any_lane)
+        return compiler.unary(op, lambda value: as_scalar(np.asarray(function(widen(value)), BOOL)), any_lane)
 
     return compile_operation
 
@@ -165,7 +196,7 @@ def predicate(function: Function) -> CompileOperation:
 def float_to_integer_power(compiler: FunctionCompiler, op: Operation) -> Step:
     """``fpowi``: a float to an integer power."""
     dtype, exponent_dtype = element_of(op.results[0].type).dtype, element_of(op.operands[1].type).dtype
-    return compiler.emit(
+    return compiler.binary(
         op,
         lambda base, exponent: narrow(
             np.power(base.astype(F64), as_array(exponent, exponent_dtype).astype(F64)), dtype

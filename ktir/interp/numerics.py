@@ -11,10 +11,11 @@ wrap at their width, ``index`` has 64 bits.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 import ml_dtypes
 import numpy as np
@@ -25,6 +26,12 @@ from xdsl.ir import Attribute
 from ktir.errors import UnknownOperation
 
 Array = NDArray[Any]
+Unary = Callable[[Any], Any]
+Binary = Callable[[Any, Any], Any]
+Ternary = Callable[[Any, Any, Any], Any]
+Function = Callable[..., Any]
+"""What an operation does to the values of its operands."""
+
 Scalar = int | Array
 """An integer scalar: a Python int where it is uniform, else one per core."""
 
@@ -98,6 +105,11 @@ def element_type(attribute: Attribute) -> ElementType:
             )
 
 
+def is_array(value: object) -> TypeGuard[Array]:
+    """Whether ``value`` is an array rather than a uniform integer or something else."""
+    return isinstance(value, np.ndarray)
+
+
 def widen(values: Array) -> Array:
     """``values`` in the type in which operations on them compute; exact."""
     kind = values.dtype
@@ -145,7 +157,7 @@ def unsigned(value: Scalar, bits: int) -> Any:
 
 def as_array(value: Any, dtype: np.dtype[Any]) -> Array:
     """A scalar as an array with a leading core axis."""
-    return value if isinstance(value, np.ndarray) else np.array([value], dtype)
+    return value if is_array(value) else np.array([value], dtype)
 
 
 def float_constant(value: float, kind: ElementType) -> Array:

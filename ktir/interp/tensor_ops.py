@@ -331,7 +331,10 @@ def expand_shape(compiler: FunctionCompiler, op: Operation) -> Step:
 
 
 def _reshaped(compiler: FunctionCompiler, op: Operation, shape: tuple[int, ...]) -> Step:
-    reshape = lambda value: value.reshape(len(value), *shape)  # noqa: E731
+
+    def reshape(value: Array) -> Array:
+        return value.reshape(len(value), *shape)
+
     return compiler.emit(op, reshape, moved(reshape), list(op.operands)[:1])
 
 
@@ -426,8 +429,7 @@ def generate(compiler: FunctionCompiler, op: Operation) -> Step:
 
 
 def cast(compiler: FunctionCompiler, op: Operation) -> Step:
-    same = lambda value: value  # noqa: E731
-    return compiler.emit(op, same, any_lane)
+    return compiler.unary(op, lambda value: value, any_lane)
 
 
 def dim(compiler: FunctionCompiler, op: Operation) -> Step:
@@ -454,7 +456,7 @@ def rank(compiler: FunctionCompiler, op: Operation) -> Step:
 
 def bitcast(compiler: FunctionCompiler, op: Operation) -> Step:
     source, target = element_of(op.operands[0].type), element_of(op.results[0].type)
-    return compiler.emit(op, lambda value: reinterpreted(value, source, target), any_lane)
+    return compiler.unary(op, lambda value: reinterpreted(value, source, target), any_lane)
 
 
 Compile = Callable[[FunctionCompiler, Operation], Step | None]
