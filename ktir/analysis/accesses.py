@@ -35,7 +35,7 @@ from xdsl.ir.affine import AffineConstraintKind, AffineExpr, AffineMap, AffineSe
 from ktir.analysis import ranges
 from ktir.analysis.ranges import Frame, Integers, Symbol, Value
 from ktir.analysis.scalar_operations import ARITHMETIC, DIVISIONS, bits_of, fitted, is_scalar
-from ktir.dialect import ktdp
+from ktir.dialect import ktdp, ktg
 from ktir.maths import sets
 
 POINT_LIMIT = 1 << 18
@@ -146,7 +146,8 @@ class Fault:
 
 @dataclass(eq=False)
 class Launch:
-    """One run of ``kernel``. ``spans`` gives for each loop the orders of its first and last operation."""
+    """One run of ``kernel``. ``spans`` gives for each loop the orders of its first and last operation; ``filled`` are
+    the buffers that the host has written before."""
 
     kernel: func.FuncOp
     grid: tuple[int, ...]
@@ -161,6 +162,7 @@ class Launch:
     faults: list[Fault] = field(default_factory=list[Fault])
     undecided: list[tuple[Operation, str]] = field(default_factory=list[tuple[Operation, str]])
     ordered: bool = False
+    filled: frozenset[Buffer] = frozenset()
 
     @property
     def cores(self) -> int:
@@ -470,6 +472,7 @@ class Host(Evaluator):
         self.launches: list[Launch] = []
         self.buffers: dict[Symbol, Buffer] = {}
         self.called: set[str] = set()
+        self.filled: frozenset[Buffer] = frozenset()
 
     def follow(self, main: func.FuncOp) -> None:
         for position, name in enumerate(main.body.block.args):
@@ -489,6 +492,9 @@ class Host(Evaluator):
                 self.known[op.memref] = Buffer(name_of(op), op, bytes_of(op.memref.type))
             case memref.ExtractAlignedPointerAsIndexOp():
                 self.pointer(op)
+            case ktg.TransferOp():
+                target = self.known.get(op.operands[1])
+                self.filled |= {target} if isinstance(target, Buffer) else set()
             case _:
                 super().other(op, frame)
 
@@ -520,7 +526,8 @@ class Host(Evaluator):
             arguments = [at_point(self.known.get(a), frame, point) for a in op.arguments]
             certain = bool(frame.certain[point])
             number = len(self.launches)
-            self.launches.append(record(kernel, arguments, number, self.buffers, self.functions, certain=certain))
+            launch = record(kernel, arguments, number, self.buffers, self.functions, certain=certain)
+            self.launches.append(replace(launch, filled=self.filled))
 
 
 def at_point(known: Known | None, frame: Frame, point: int) -> Known | None:

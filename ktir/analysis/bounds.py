@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from ktir.analysis import ranges
 from ktir.analysis.accesses import Access, DistributedView, Launch, View
 from ktir.analysis.findings import cores_text, doubtful, proven, unknown
-from ktir.analysis.footprint import Footprint, coordinate_boxes, footprints
-from ktir.analysis.ranges import Symbol, Truths, Value
+from ktir.analysis.footprint import Footprint, buffer_of, coordinate_boxes, footprints
+from ktir.analysis.ranges import Truths, Value
 from ktir.errors import Diagnostic, DistributedViewHole, DistributedViewOverlap, OutOfBounds
 
 
@@ -116,13 +116,9 @@ def outside_buffer(access: Access, launch: Launch) -> Iterator[Diagnostic]:
 
 
 def size_of_region(footprint: Footprint, launch: Launch) -> int | None:
-    """Bytes of the buffer that a footprint's region is, where they are known and the pointer counts its bytes."""
-    kind, key = footprint.region
-    if kind != "global" or key is None:
-        return None
-    pointer, unit = cast("tuple[Symbol, int]", key)
-    buffer = launch.buffers.get(pointer)
-    return buffer.bytes if buffer is not None and unit == 1 else None
+    """Bytes of the buffer that a footprint's region is, where they are known."""
+    buffer = buffer_of(footprint, launch)
+    return None if buffer is None else buffer.bytes
 
 
 # ---------------------------------------------------------------------------------------------------- distributed views

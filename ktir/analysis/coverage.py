@@ -15,8 +15,9 @@ import numpy as np
 from ktir.analysis import ranges
 from ktir.analysis.accesses import Access, Launch, Tile, View
 from ktir.analysis.findings import doubtful, unknown
-from ktir.analysis.footprint import Footprint, Region, footprints, uncovered
-from ktir.errors import Diagnostic, IncompleteCoverage
+from ktir.analysis.footprint import Footprint, Region, buffer_of, footprints, uncovered
+from ktir.analysis.ranges import Integers
+from ktir.errors import Diagnostic, IncompleteCoverage, UninitialisedRead
 
 
 def check_coverage(launches: Sequence[Launch]) -> Iterator[Diagnostic]:
@@ -41,6 +42,41 @@ def check_coverage(launches: Sequence[Launch]) -> Iterator[Diagnostic]:
             yield from gaps(written[region], outputs)
     for view, access in open_.items():
         yield unknown(access.operation, f"whether every element of {view.name} is written is not decided")
+    yield from read_before_written(launches)
+
+
+def read_before_written(launches: Sequence[Launch]) -> Iterator[Diagnostic]:
+    """Loads from memory that ``@main`` allocates, of bytes that neither the host nor a launch so far has written."""
+    written: dict[Region, list[Footprint]] = defaultdict(list)
+    for launch in launches:
+        for access in launch.accesses:
+            for footprint in footprints(access) or ():
+                if access.kind == "write":
+                    written[footprint.region].append(footprint)
+        for access in launch.accesses:
+            if access.kind == "read":
+                yield from never_written(launch, access, written)
+
+
+def never_written(launch: Launch, access: Access, written: dict[Region, list[Footprint]]) -> Iterator[Diagnostic]:
+    for footprint in footprints(access) or ():
+        buffer = buffer_of(footprint, launch)
+        stores = written[footprint.region]
+        if buffer is None or buffer.operation is None or buffer in launch.filled or not footprint.exact:
+            continue
+        start, stop = (np.concatenate([*(getattr(f, end) for f in stores), no_runs()]) for end in ("start", "stop"))
+        gap = uncovered(footprint.start, footprint.stop, start, stop)
+        if gap is not None and not touches(stores, gap):
+            yield doubtful(
+                access.operation,
+                UninitialisedRead,
+                f"bytes {gap[0]} to {gap[1]} of the buffer of {footprint.view.name} are read before they are written",
+                "let an earlier kernel or a transfer write them",
+            )
+
+
+def no_runs() -> Integers:
+    return np.zeros(0, np.int64)
 
 
 def gaps(written: Sequence[Footprint], outputs: dict[View, Access]) -> Iterator[Diagnostic]:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ktir.analysis import ranges
-from ktir.analysis.accesses import Access, View
+from ktir.analysis.accesses import Access, Buffer, Launch, View
 from ktir.analysis.ranges import Frame, Integers, Symbol, Value
 
 RUN_LIMIT = 1 << 21
@@ -58,6 +58,15 @@ def pointer_key(symbol: Symbol, factor: int) -> Hashable:
     if symbol.whole is not None and factor % symbol.divisor == 0:
         return (symbol.whole, factor // symbol.divisor)
     return (symbol, factor)
+
+
+def buffer_of(footprint: Footprint, launch: Launch) -> Buffer | None:
+    """The buffer whose bytes a footprint's runs count, where its pointer is known in bytes."""
+    kind, key = footprint.region
+    if kind != "global" or key is None:
+        return None
+    pointer, unit = cast("tuple[Symbol, int]", key)
+    return launch.buffers.get(pointer) if unit == 1 else None
 
 
 def footprints(access: Access) -> list[Footprint] | None:
