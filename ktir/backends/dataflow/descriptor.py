@@ -86,9 +86,6 @@ class Box:
 def _swept(box: Box, depth: int, low: int, high: int, word: int, misalignment: int) -> bool:
     """Whether the dimension continues the sweep over bytes [low, high): so far one word, and no word left out."""
     within_one = (misalignment + low) // word == (misalignment + high - 1) // word
-    return (
-        (within_one
-        and abs(box.strides[depth]) < word)
-        or ((low, high) == (0, box.width)
-        and abs(box.strides[depth]) <= box.width)
+    return (within_one and abs(box.strides[depth]) < word) or (
+        (low, high) == (0, box.width) and abs(box.strides[depth]) <= box.width
     )
