@@ -16,7 +16,7 @@ from ktir.errors import Diagnostic, KtirError
 
 _EXPECTATION = re.compile(
     r"expected-(?P<kind>error|warning|note|remark)(?P<regex>-re)?\s*"
-    r"(?P<place>@(?:[+-]\d+|above|below|unknown))?\s*\{\{(?P<text>.*?)\}\}(?!\})"
+    r"(?P<place>@(?:[+-]\d+|above|below|unknown))?\s*\{\{(?P<text>.*)\}\}\s*$"
 )
 
 

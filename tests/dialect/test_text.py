@@ -1,0 +1,126 @@
+"""Reading and printing: what is printed is read as the same IR, and errors say where."""
+
+import pytest
+
+from ktir.dialect.locations import location_of
+from ktir.dialect.text.limits import recursion_room
+from ktir.dialect.text.parser import parse, parse_module
+from ktir.dialect.text.printer import print_module
+from ktir.errors import NestingTooDeep, ParseError, VerifyError
+from ktir.location import Location
+from tests.dialect.texts import EVERY_OPERATION, TOLERATED
+from tests.oracle.mlir import assert_real_mlir_accepts
+
+
+def function(body: str, arguments: str = "%x: index") -> str:
+    return f"func.func @f({arguments}) {{\n{body}\n  func.return\n}}\n"
+
+
+def test_every_operation_round_trips_in_both_forms() -> None:
+    module = parse_module(EVERY_OPERATION)
+    assert {op.name for op in module.walk() if op.name.startswith("ktdp.")} >= {
+        "ktdp.construct_indirect_access_tile",
+        "ktdp.inter_tile_consume",
+        "ktdp.inter_tile_reduce",
+        "ktdp.runtime_arg_extract",
+    }
+    for generic in (False, True):
+        text = print_module(module, generic=generic)
+        assert parse_module(text).is_structurally_equivalent(module)
+        assert print_module(parse_module(text), generic=generic) == text
+
+
+def test_real_mlir_accepts_every_operation() -> None:
+    assert_real_mlir_accepts(EVERY_OPERATION)
+
+
+def test_no_spelling_of_it_is_only_tolerated() -> None:
+    assert parse(EVERY_OPERATION, strict=True).diagnostics == ()
+
+
+def test_operations_know_where_they_stand() -> None:
+    module = parse_module(function("  %0 = arith.constant 1 : i32\n  %1 =\n    arith.addi %0, %0 : i32"), "k.ktir")
+    places = {op.name: location_of(op) for op in module.walk()}
+    assert places["arith.constant"] == Location("k.ktir", 2, 8)
+    assert places["arith.addi"] == Location("k.ktir", 4, 5)
+
+
+def test_a_location_of_its_own_is_kept_wherever_its_alias_is_defined() -> None:
+    text = '#loc1 = loc("a.py":7:3)\n' + function(
+        "  %0 = arith.constant 1 : i32 loc(#loc1)\n  %1 = arith.constant 2 : i32 loc(#loc2)\n"
+        '  %2 = arith.constant 3 : i32 loc("name"(#loc2))\n  %3 = arith.constant 4 : i32 loc(fused<"m">[#loc1, #loc2])'
+    )
+    text += '#loc2 = loc("b.py":9:1)\n'
+    found = [location_of(op) for op in parse_module(text).walk() if op.name == "arith.constant"]
+    a, b = Location("a.py", 7, 3), Location("b.py", 9, 1)
+    assert found == [a, b, b, a]
+
+
+def test_locations_survive_printing() -> None:
+    module = parse_module(EVERY_OPERATION, "k.ktir")
+    again = parse_module(print_module(module, debug_info=True), "other")
+    assert [location_of(op) for op in again.walk()] == [location_of(op) for op in module.walk()]
+
+
+@pytest.mark.parametrize("rule", sorted(TOLERATED))
+def test_a_tolerated_spelling_warns_and_is_an_error_in_strict_mode(rule: str) -> None:
+    text = TOLERATED[rule]
+    diagnostics = parse(text).diagnostics
+    assert any(f"(rule {rule})" in each.message and each.location for each in diagnostics)
+    printed = print_module(parse_module(text))
+    assert parse(printed, strict=rule != "Q5").module.is_structurally_equivalent(parse_module(text))
+    with pytest.raises(ParseError, match=rf"rule {rule}\)") as caught:
+        parse(text, strict=True)
+    assert caught.value.remedy and caught.value.location
+
+
+FAULTS = {
+    "  %0 = arith.addi %x, %y : index": (ParseError, "%y", 2),
+    "  %0 = arith.addi %x, %0 : index": (VerifyError, "does not dominate", 2),
+    "  %0 = foo.bar %x : index": (ParseError, "foo.bar", 2),
+    "  %0 = arith.addi %x, %x : i32": (ParseError, "type", 2),
+    "  %0, %1 = arith.addi %x, %x : index": (ParseError, "results", 2),
+    "  %0 = arith.constant 1 : i32\n  %0 = arith.constant 1 : i32": (ParseError, "already defined", 3),
+    '  "arith.addi"(%x) : (index) -> index': (VerifyError, "operand", 2),
+    '  %0 = arith.constant "abc': (ParseError, "string", 2),
+    "  %0 = arith.constant dense<0x1FFFF> : tensor<2xf16>": (ParseError, "out of range", 2),
+    "  %0 = arith.cmpf oge, %x, %x : index": (VerifyError, "operand", 2),
+}
+
+
+@pytest.mark.parametrize("body", FAULTS)
+def test_faults_are_reported_at_their_line(body: str) -> None:
+    kind, message, line = FAULTS[body]
+    with pytest.raises(kind, match=message) as caught:
+        parse_module(function(body), "k.ktir")
+    assert caught.value.location is not None
+    assert (caught.value.location.file, caught.value.location.line) == ("k.ktir", line)
+
+
+@pytest.mark.parametrize("opening", ["[", "(", "{", "tuple<", "tensor<1xmemref<"])
+def test_deep_nesting_is_refused_by_name(opening: str) -> None:
+    with pytest.raises(NestingTooDeep, match="256") as caught:
+        parse_module(f"func.func private @f() attributes {{a = {opening * 400}")
+    assert caught.value.location is not None
+
+
+def test_regions_nest_as_deep_as_allowed() -> None:
+    depth = 250
+    text = function("\n".join(["  scf.if %c {"] * depth + ["  }"] * depth), "%c: i1")
+    module = parse_module(text)
+    with recursion_room():
+        assert parse_module(print_module(module)).is_structurally_equivalent(module)
+
+
+def test_names_stay_distinct() -> None:
+    text = function("  %x_1 = arith.addi %x, %x : index\n  %0 = arith.addi %x_1, %x : index")
+    module = parse_module(text)
+    function_op = next(iter(module.ops))
+    block = function_op.regions[0].block
+    for value in (result for op in block.ops for result in op.results):
+        value.name_hint = "x"
+    assert parse_module(print_module(module)).is_structurally_equivalent(module)
+
+
+def test_a_text_without_operations_is_an_empty_module() -> None:
+    assert print_module(parse_module("// nothing\n")) == "module {\n}\n"
