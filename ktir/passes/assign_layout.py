@@ -152,7 +152,7 @@ class _Layouts:
 
     def _check(self, kernel: KernelOp) -> None:
         """Raise :class:`CannotPlan` where the layouts leave the kernel without an iteration space."""
-        self.memo.get("check", kernel, lambda each: space_of(each, self.machine) is not None)
+        self.memo.get("check", kernel, lambda each: space_of(each, self.machine))
 
 
 def _parts(op: tensor.ConcatOp) -> list[tuple[SSAValue, tuple[int, ...]]]:

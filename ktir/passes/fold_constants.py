@@ -70,16 +70,13 @@ def number_of(value: SSAValue) -> Number | None:
     while (source := view_source(value)) is not None:
         value = source
     owner = value.owner
-    match owner:
-        case linalg.FillOp() as fill if is_free(value):
-            return _constant(fill.inputs[0])
-        case tensor.SplatOp() as splat:
-            return _constant(splat.input)
-        case arith.ConstantOp() if isinstance(value.type, TensorType) and is_splat(owner):
-            element = cast("TensorType[Attribute]", value.type).element_type
-            return _number(cast("float", cast("DenseIntOrFPElementsAttr", owner.value).get_values()[0]), element)
-        case _:
-            return None
+    if isinstance(owner, linalg.FillOp | tensor.SplatOp) and is_free(value):
+        return _constant(owner.operands[0])
+    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, DenseIntOrFPElementsAttr) and is_splat(owner):
+        return _number(
+            cast("float", owner.value.get_values()[0]), cast("TensorType[Attribute]", value.type).element_type
+        )
+    return None
 
 
 def _constant(value: SSAValue) -> Number | None:
@@ -205,6 +202,6 @@ def _evaluate_op(op: Operation, values: dict[SSAValue, Any]) -> Any:
 def _rounded(value: Any, kind: Attribute) -> Any:
     """``value`` in the element type ``kind``; None for types that numpy does not have."""
     if isinstance(kind, IntegerType):
-        return int(value) if abs(int(value)) < 2 ** (cast("int", kind.width.data) - 1) else None
+        return int(value) if abs(int(value)) < 2 ** (kind.bitwidth - 1) else None
     known = _WIDTHS.get(str(kind))
     return None if known is None else known(value)

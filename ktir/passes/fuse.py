@@ -381,10 +381,15 @@ class _Fuser:
         forms = [result]
         while (following := self._only_view(forms[-1])) is not None:
             forms.append(following)
-        if len(forms) == 1:
-            return result
-        fitting = [form for form in forms if form is result or self._fit(group.ops, [form]) is not None]
-        return min(fitting, key=lambda form: (self._copies_needed(result, form), forms.index(form)))
+        best, least = result, self._copies_needed(result, result)
+        for form in forms[1:]:
+            if (
+                least
+                and self._fit(group.ops, [form]) is not None
+                and (count := self._copies_needed(result, form)) < least
+            ):
+                best, least = form, count
+        return best
 
     @staticmethod
     def _only_view(value: SSAValue) -> SSAValue | None:
@@ -397,10 +402,8 @@ class _Fuser:
     def _copies_needed(self, result: SSAValue, form: SSAValue) -> int:
         count = 0
         for user, used in dict.fromkeys(ends(result)):
-            if user in self.group_of:
-                count += self._fit_behind(self.group_of[user], form) is None
-            else:
-                count += used is not form
+            if used is not form:
+                count += user not in self.group_of or self._fit_behind(self.group_of[user], form) is None
         return count
 
     def _fit_behind(self, group: Group, boundary: SSAValue) -> Fit | None:
