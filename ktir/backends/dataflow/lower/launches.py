@@ -232,9 +232,9 @@ class _Tracer:
         """Runs the host function: allocations, transfers, launches, loops with constant bounds."""
         self._allocate_buffers(entry)
         for name, argument in zip(argument_names(entry), entry.body.block.args, strict=True):
-            if isinstance(argument.type, MemRefType):
-                kind = cast("MemRefType[Attribute]", cast("object", argument.type))
-                self.values[argument] = Placed(name, -1, tuple(kind.get_shape()), str(kind.element_type))
+            type: Attribute = argument.type
+            if type.name == MemRefType.name:
+                self.values[argument] = host_array(name, type)
                 continue
             given = self.arguments.get(name)
             if isinstance(given, ArrayArgument):
@@ -374,6 +374,12 @@ class _Tracer:
             refuse(op, "a kernel returns nothing")
         buffers = tuple(self.buffers.get(operand) for operand in op.arguments)
         self.result.launches.append(Launch(kernel, tuple(values), buffers, op))
+
+
+def host_array(name: str, type: Attribute) -> Placed:
+    """A tensor of the host, which has no place on the device."""
+    kind = cast("MemRefType[Attribute]", type)
+    return Placed(name, -1, tuple(kind.get_shape()), str(kind.element_type))
 
 
 def _under(host: Placed, device: Placed) -> Placed:

@@ -12,7 +12,7 @@ from math import prod
 from typing import cast
 
 import numpy as np
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IndexType, IntegerType, MemRefType, i64
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, MemRefType, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
@@ -41,9 +41,10 @@ Ranges = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class MemoryView:
-    """``address``: bytes from the start of the memory; ``strides`` in bytes; ``owned``: its coordinates;
-    ``buffer``: the
-    allocation that its pointer came from, if that is known."""
+    """``address``: bytes from the start of the memory; ``strides`` in bytes; ``owned``: its coordinates.
+
+    ``buffer``: the allocation that its pointer came from, if that is known.
+    """
 
     space: MemorySpace
     address: CoreValue
@@ -188,12 +189,9 @@ class Constants:
 
 def _packed(attribute: DenseIntOrFPElementsAttr, element: Attribute) -> bytes:
     """The bytes of a constant as elements lie in memory: packed, a truth value in one byte."""
-    if not isinstance(element, IndexType | IntegerType):
+    if str(element) != "i1":
         return bytes(attribute.data.data)
-    numbers = [int(number) for number in cast("DenseIntOrFPElementsAttr[IntegerType]", attribute).get_values()]
-    if element_bytes(element) == 1 and str(element) == "i1":
-        return bytes(number & 1 for number in numbers)
-    return b"".join(number.to_bytes(element_bytes(element), "little", signed=True) for number in numbers)
+    return bytes(int(str(number)) & 1 for number in list[object](attribute.get_values()))
 
 
 # -------------------------------------------------------------------------------------------------------- constructions

@@ -9,7 +9,7 @@ import pytest
 
 from ktir.backends.dataflow import verify
 from ktir.backends.dataflow.lower import lower_to_dfp
-from ktir.backends.dataflow.run import run
+from ktir.backends.dataflow.run import DTYPES, run
 from ktir.conformance.case import parse_case
 from ktir.dialect.text.parser import parse_module
 from ktir.errors import ArgumentError, CapacityExceeded, FunctionNotFound, KtirError, NotLowerable, OutOfBounds
@@ -546,3 +546,22 @@ def test_what_cannot_be_lowered_is_named() -> None:
         lowered(large, None, {})
     with pytest.raises(FunctionNotFound, match="no function @other"):
         lowered(large, "other", {"x_ptr": x})
+
+
+@pytest.mark.parametrize("element", ["i64", "i32", "f16", "f32"])
+def test_constants_that_are_no_splats_come_from_device_memory(element: str) -> None:
+    point = "" if element.startswith("i") else ".0"
+    numbers = ", ".join(f"{n}{point}" for n in range(-4, 4))
+    add = "arith.addi" if element.startswith("i") else "arith.addf"
+    text = kernel(
+        "%x_ptr: index, %y_ptr: index",
+        [1],
+        view("x", "%x_ptr", [8], element),
+        view("y", "%y_ptr", [8], element),
+        fetch("v", "%x", [8], "%c0", [8], element),
+        f"%k = arith.constant dense<[{numbers}]> : tensor<8x{element}>",
+        f"%s = {add} %v, %k : tensor<8x{element}>",
+        put("s", "%y", [8], "%c0", [8], element),
+    )
+    x = np.arange(8).astype(DTYPES[element])
+    check(text, {"x_ptr": x, "y_ptr": np.zeros_like(x)}, {"y_ptr": x + np.arange(-4, 4)})
