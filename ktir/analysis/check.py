@@ -11,13 +11,14 @@ from collections.abc import Iterator
 from xdsl.dialects.builtin import ModuleOp
 
 from ktir import errors
-from ktir.analysis.accesses import Fault, Launch, launches
+from ktir.analysis.accesses import Fault, Launch
 from ktir.analysis.agreement import check_agreement
 from ktir.analysis.bounds import check_bounds
 from ktir.analysis.coverage import check_coverage
 from ktir.analysis.findings import distinct, proven, unknown
 from ktir.analysis.grid import check_grids, check_loops, check_spans
 from ktir.analysis.inter_tile import check_inter_tile
+from ktir.analysis.launches import launches
 from ktir.analysis.races import check_races
 from ktir.analysis.scratchpad import check_scratchpad
 from ktir.analysis.undefined import check_undefined

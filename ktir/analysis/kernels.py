@@ -1,0 +1,178 @@
+"""Follows one launch of a kernel and records its views, tiles and accesses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, cast
+
+import numpy as np
+from xdsl.dialects import func
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    ArrayAttr,
+    BoolAttr,
+)
+from xdsl.ir import Operation, SSAValue
+
+from ktir.analysis import ranges
+from ktir.analysis.accesses import Access, DistributedView, Fault, Launch, Loop, Tile, View, element_of
+from ktir.analysis.evaluation import Evaluator
+from ktir.analysis.ranges import Frame, Value
+from ktir.analysis.scalar_operations import DIVISIONS
+from ktir.analysis.set_extents import owned_box, permuted, set_extent, variable
+from ktir.dialect import ktdp
+
+
+class Walker(Evaluator):
+    """Follows one launch of a kernel and records its views, tiles and accesses."""
+
+    def __init__(self, launch: Launch, functions: Mapping[str, func.FuncOp], calls: tuple[str, ...] = ()) -> None:
+        super().__init__(functions)
+        self.launch, self.calls = launch, calls
+
+    def enter_loop(self, loop: Loop) -> None:
+        self.launch.loops.append(loop)
+
+    def leave_loop(self, loop: Loop, start: int) -> None:
+        self.launch.spans[loop] = (start, self.order)
+
+    def check_divisor(self, op: Operation, operands: Sequence[Value], frame: Frame) -> None:
+        if op.name not in DIVISIONS:
+            return
+        zero = (operands[1].lower() == 0) & (operands[1].upper() == 0)
+        hit = np.broadcast_to(zero, frame.points)
+        if hit.any():
+            certain = bool((hit & frame.certain).any())
+            message = "the divisor is zero"
+            self.launch.faults.append(Fault(op, "DivisionByZero", message, "divide by a positive number", certain))
+
+    def call(self, op: func.CallOp, frame: Frame) -> None:
+        name = op.callee.root_reference.data
+        callee = self.functions.get(name)
+        if callee is None or name in self.calls:
+            self.launch.undecided.append((op, f"what @{name} accesses is not followed"))
+            return
+        inner = Walker(self.launch, self.functions, (*self.calls, name))
+        inner.order, inner.loops = self.order, self.loops
+        inner.bind(callee.body.block.args, [self.known.get(a) for a in op.arguments])
+        inner.block(callee.body.block, frame)
+        self.order = inner.order
+
+    def other(self, op: Operation, frame: Frame) -> None:
+        match op:
+            case ktdp.GetComputeTileIdOp():
+                self.tile_id(op, frame)
+            case ktdp.ConstructMemoryViewOp():
+                self.view(op, frame)
+            case ktdp.ConstructDistributedMemoryViewOp():
+                self.distributed(op)
+            case ktdp.ConstructAccessTileOp():
+                self.tile(op, frame)
+            case ktdp.ConstructIndirectAccessTileOp():
+                self.indirect(op, frame)
+            case ktdp.LoadOp():
+                self.access(op, "read", op.access_tile, frame)
+            case ktdp.StoreOp():
+                self.access(op, "write", op.access_tile, frame)
+            case _:
+                if op.name.startswith("ktdp.inter_tile"):
+                    self.launch.ordered = True
+                self.regions_perhaps(op, frame)
+
+    def tile_id(self, op: ktdp.GetComputeTileIdOp, frame: Frame) -> None:
+        below = 1
+        for axis, result in enumerate(op.results):
+            extent = self.launch.grid[axis] if axis < len(self.launch.grid) else 1
+            self.known[result] = Value(frame.core // below % extent, {}, frame)
+            below *= extent
+
+    def mixed(self, entries: Sequence[int | SSAValue], frame: Frame) -> tuple[Value, ...]:
+        return tuple(ranges.constant(e) if isinstance(e, int) else self.value(e, frame) for e in entries)
+
+    def view(self, op: ktdp.ConstructMemoryViewOp, frame: Frame) -> None:
+        space = op.memory_space.space if op.memory_space is not None else None
+        sizes = self.mixed(op.mixed_sizes(), frame)
+        view = View(
+            op,
+            self.value(op.offset, frame),
+            sizes,
+            self.mixed(op.mixed_strides(), frame),
+            space.kind if space else "global",
+            space.core if space else None,
+            element_of(op.view.type),
+            owned_box(op, sizes),
+            frame,
+        )
+        self.known[op.view] = view
+        self.launch.views.append(view)
+
+    def distributed(self, op: ktdp.ConstructDistributedMemoryViewOp) -> None:
+        partitions = [self.known.get(v) for v in op.views]
+        if all(isinstance(p, View) for p in partitions):
+            made = DistributedView(op, cast("tuple[View, ...]", tuple(partitions)), element_of(op.view.type))
+            self.known[op.view] = made
+            self.launch.distributed.append(made)
+
+    def tile(self, op: ktdp.ConstructAccessTileOp, frame: Frame) -> None:
+        view = self.known.get(op.base)
+        if not isinstance(view, View | DistributedView):
+            return
+        mapping = op.base_map.data
+        indices = [self.value(v, frame) for v in op.indices]
+        base = [ranges.evaluate(e, indices[: mapping.num_dims], indices[mapping.num_dims :]) for e in mapping.results]
+        symbols = [self.value(v, frame) for v in op.symbol_operands]
+        shape = op.tile.type.get_shape()
+        extent = set_extent(op.access_tile_set.data, symbols)
+        if extent is None:
+            self.launch.undecided.append((op, "the access set has no bounds that can be computed"))
+            return
+        low, high, steps, count, exact = extent
+        lower, upper = (tuple(b + e for b, e in zip(base, ends, strict=True)) for ends in (low, high))
+        touched = permuted(low, high, op.access_tile_order.data)
+        self.keep(op.tile, Tile(op, view, lower, upper, shape, touched, count, steps, exact=exact))
+
+    def keep(self, result: SSAValue, tile: Tile) -> None:
+        self.known[result] = tile
+        self.launch.tiles.append(tile)
+
+    def indirect(self, op: ktdp.ConstructIndirectAccessTileOp, frame: Frame) -> None:
+        view = self.known.get(op.base)
+        if not isinstance(view, View | DistributedView):
+            return
+        space = op.variables_space_set.data
+        extent = set_extent(space, [self.value(v, frame) for v in op.symbol_operands])
+        if extent is None:
+            self.launch.undecided.append((op, "the variables' set has no bounds that can be computed"))
+            return
+        low, high, _, count, exact = extent
+        variables = [variable(k, *ends, frame) for k, ends in enumerate(zip(low, high, strict=True))]
+        captured = [self.value(v, frame) for v in op.captured]
+        lookups: list[Tile] = []
+        coordinates: list[Value] = []
+        index_views = iter(op.index_views)
+        kinds = cast("ArrayAttr[BoolAttr]", op.per_dim_subscript_kinds)
+        maps = cast("ArrayAttr[AffineMapAttr]", op.per_dim_subscript_maps)
+        for is_lookup, mapping in zip(kinds, maps, strict=True):
+            results = [ranges.evaluate(e, [*captured, *variables], []) for e in mapping.data.results]
+            if is_lookup.value.data:
+                lookups += self.lookup(op, next(index_views), results, exact)
+                results = [ranges.symbol("a loaded index", frame)]
+            coordinates += results
+        lower = upper = tuple(coordinates)
+        touched = permuted(low, high, op.variables_space_order.data)
+        made = Tile(op, view, lower, upper, op.tile.type.get_shape(), touched, count, None, tuple(lookups), exact=False)
+        self.keep(op.tile, made)
+
+    def lookup(self, op: Operation, indices: SSAValue, at: Sequence[Value], exact: bool) -> list[Tile]:
+        """The read of an index view that an indirect access makes."""
+        view = self.known.get(indices)
+        return [Tile(op, view, tuple(at), tuple(at), (), exact=False)] if isinstance(view, View) and exact else []
+
+    def access(self, op: Operation, kind: Literal["read", "write"], operand: SSAValue, frame: Frame) -> None:
+        tile = self.known.get(operand)
+        if not isinstance(tile, Tile):
+            self.launch.undecided.append((op, "the access tile is not followed"))
+            return
+        for lookup in tile.lookups:
+            self.launch.accesses.append(Access(op, "read", lookup, frame, self.order, self.loops))
+        self.launch.accesses.append(Access(op, kind, tile, frame, self.order, self.loops))

@@ -1,0 +1,157 @@
+"""The launches of a module: those of ``@main`` in order, or one of each kernel where no ``@main`` launches it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from math import prod
+from typing import cast
+
+import numpy as np
+from xdsl.dialects import func, memref
+from xdsl.dialects.builtin import (
+    IndexType,
+    MemRefType,
+    ModuleOp,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from ktir.analysis import ranges
+from ktir.analysis.accesses import Buffer, Known, Launch, element_bytes, element_of, grid_of, legal, name_of
+from ktir.analysis.evaluation import Evaluator, signed_range
+from ktir.analysis.kernels import Walker
+from ktir.analysis.ranges import Frame, Integers, Symbol, Value
+from ktir.analysis.scalar_operations import bits_of, is_scalar
+from ktir.dialect import ktdp, ktg
+
+
+def launches(module: ModuleOp) -> list[Launch]:
+    """The launches of ``@main`` in order; or one of each function, with nothing known of its arguments."""
+    functions = {f.sym_name.data: f for f in module.walk() if isinstance(f, func.FuncOp) and f.body.blocks}
+    main = functions.get("main")
+    host = Host(functions) if main is not None and grid_of(main) is None else None
+    if host is not None and main is not None:
+        host.follow(main)
+        if host.launches:
+            return host.launches + [alone(f, functions) for f in functions.values() if host.never_runs(f)]
+    return [alone(f, functions) for f in functions.values() if legal(grid_of(f) or (1,)) and uses_memory(f)]
+
+
+def uses_memory(function: func.FuncOp) -> bool:
+    return any(isinstance(op, ktdp.ConstructMemoryViewOp) for op in function.walk())
+
+
+def alone(kernel: func.FuncOp, functions: Mapping[str, func.FuncOp]) -> Launch:
+    """A launch of a kernel by itself: pointers to different buffers, anything for the other arguments."""
+    arguments = {a: argument(a, position) for position, a in enumerate(kernel.body.block.args)}
+    buffers = {symbol: Buffer(symbol.name, None) for value in arguments.values() for symbol in value.terms}
+    return record(kernel, list(arguments.values()), 0, buffers, functions)
+
+
+def argument(name: SSAValue, position: int) -> Value:
+    """Any value of an argument's type; an index may be a pointer."""
+    text = name.name_hint or f"argument {position}"
+    return ranges.symbol(text, None, *signed_range(bits_of(name.type)), pointer=isinstance(name.type, IndexType))
+
+
+def record(
+    kernel: func.FuncOp,
+    arguments: Sequence[Known | None],
+    number: int,
+    buffers: Mapping[Symbol, Buffer],
+    functions: Mapping[str, func.FuncOp],
+    *,
+    certain: bool = True,
+) -> Launch:
+    """Follow one launch of a kernel."""
+    grid = grid_of(kernel) or (1,)
+    launch = Launch(kernel, grid, number, buffers)
+    frame = ranges.cores(prod(grid))
+    walker = Walker(launch, functions)
+    walker.bind(kernel.body.block.args, arguments)
+    walker.block(kernel.body.block, frame if certain else frame.doubtful())
+    return launch
+
+
+class Host(Evaluator):
+    """Follows ``@main``: buffers and launches in order."""
+
+    def __init__(self, functions: Mapping[str, func.FuncOp]) -> None:
+        super().__init__(functions)
+        self.launches: list[Launch] = []
+        self.buffers: dict[Symbol, Buffer] = {}
+        self.called: set[str] = set()
+        self.filled: frozenset[Buffer] = frozenset()
+
+    def follow(self, main: func.FuncOp) -> None:
+        for position, name in enumerate(main.body.block.args):
+            if is_scalar(name.type):
+                self.known[name] = value = argument(name, position)
+                self.buffers |= {symbol: Buffer(symbol.name, None) for symbol in value.terms}
+            else:
+                self.known[name] = Buffer(name.name_hint or f"argument {position}", None, bytes_of(name.type))
+        self.block(main.body.block, ranges.cores(1))
+
+    def never_runs(self, function: func.FuncOp) -> bool:
+        return grid_of(function) is not None and function.sym_name.data not in self.called and uses_memory(function)
+
+    def other(self, op: Operation, frame: Frame) -> None:
+        match op:
+            case memref.AllocOp():
+                self.known[op.memref] = Buffer(name_of(op), op, bytes_of(op.memref.type))
+            case memref.ExtractAlignedPointerAsIndexOp():
+                self.pointer(op)
+            case ktg.TransferOp():
+                target = self.known.get(op.operands[1])
+                self.filled |= {target} if isinstance(target, Buffer) else set()
+            case _:
+                super().other(op, frame)
+
+    def pointer(self, op: memref.ExtractAlignedPointerAsIndexOp) -> None:
+        buffer = self.known.get(op.source)
+        if not isinstance(buffer, Buffer):
+            return
+        already = next((s for s, b in self.buffers.items() if b is buffer), None)
+        if already is None:
+            value = ranges.symbol(buffer.name, None, 0.0, multiple=128, pointer=True)
+            self.buffers |= dict.fromkeys(value.terms, buffer)
+            self.known[op.aligned_pointer] = value
+        else:
+            self.known[op.aligned_pointer] = Value(ranges.ZERO, {already: ranges.ONE})
+
+    def call(self, op: func.CallOp, frame: Frame) -> None:
+        name = op.callee.root_reference.data
+        kernel = self.functions.get(name)
+        if kernel is None:
+            return
+        if grid_of(kernel) is None:
+            self.bind(kernel.body.block.args, [self.known.get(a) for a in op.arguments])
+            self.block(kernel.body.block, frame)
+            return
+        self.called.add(name)
+        if not legal(grid_of(kernel) or ()):
+            return
+        for point in range(frame.points):
+            arguments = [at_point(self.known.get(a), frame, point) for a in op.arguments]
+            certain = bool(frame.certain[point])
+            number = len(self.launches)
+            launch = record(kernel, arguments, number, self.buffers, self.functions, certain=certain)
+            self.launches.append(replace(launch, filled=self.filled))
+
+
+def at_point(known: Known | None, frame: Frame, point: int) -> Known | None:
+    """A host value at one point, as every core of a launch sees it."""
+    if not isinstance(known, Value):
+        return known
+    here = known.at(frame)
+    if any(symbol.frame is not None for symbol in here.terms):
+        return None
+    pick: Callable[[Integers], Integers] = lambda a: a if a.ndim == 0 else a[point]  # noqa: E731
+    return Value(np.asarray(pick(here.constant)), {s: np.asarray(pick(c)) for s, c in here.terms.items()})
+
+
+def bytes_of(type_: Attribute) -> int | None:
+    shape = cast("MemRefType[Attribute]", type_).get_shape() if isinstance(type_, MemRefType) else (-1,)
+    if any(extent < 0 for extent in shape):
+        return None
+    return prod(shape) * element_bytes(element_of(cast(Attribute, type_)))
