@@ -225,9 +225,7 @@ def _table(title: str, values: dict[str, str]):
 def _sentences(rows: Sequence[Row]):
     from rich.table import Table
 
-    title = (
-        f"Against eager fp32; allowed: cosine >= {LEAST_COSINE}, difference <= {MOST_TIMES_HALF} x that of eager fp16"
-    )
+    title = f"Against eager fp32 (cosine >= {LEAST_COSINE}, max diff <= {MOST_TIMES_HALF} x eager fp16)"
     table = Table(title=title, title_justify="left")
     table.add_column("sentence", max_width=22, no_wrap=True)
     for heading in ("computed by", "cosine", "max diff", ""):

@@ -164,3 +164,41 @@ def test_doctor_finds_this_installation_fit(capsys: pytest.CaptureFixture[str]) 
     assert ktir_main.main(["doctor", "--json"]) == OK
     names = [finding["name"] for finding in json.loads(capsys.readouterr().out)["findings"]]
     assert {"ktir", "xdsl", "torch", "machine spyre"} <= set(names)
+
+
+MODEL = """\
+import torch
+
+def build():
+    return torch.nn.Softmax(-1), (torch.zeros(4, 64),)
+
+def wrong():
+    return 3
+"""
+
+
+def test_a_model_is_compiled_saved_and_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, package = tmp_path / "model.py", tmp_path / "m.ktirpkg"
+    source.write_text(MODEL)
+    assert ktir_main.main(["compile", f"{source}:build", "--output", str(package), "--json"]) == OK
+    assert json.loads(capsys.readouterr().out)["plan"]
+    assert ktir_main.main(["compile", f"{source}:build", "--emit", "ktir"]) == OK
+    assert "ktdp.construct_access_tile" in capsys.readouterr().out
+    page = tmp_path / "r.html"
+    assert ktir_main.main(["report", str(package), "--html", str(page), "--json"]) == OK
+    assert json.loads(capsys.readouterr().out)["total_ns"] > 0 and page.exists()
+
+
+@pytest.mark.parametrize("name", ["none", "wrong"])
+def test_what_builds_no_model_is_an_error(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "model.py"
+    source.write_text(MODEL)
+    assert ktir_main.main(["compile", f"{source}:{name}"]) == FAULT
+    assert "[UnsupportedInput]" in capsys.readouterr().err
+
+
+def test_report_refuses_to_overwrite_its_package(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    package = tmp_path / "m.ktirpkg"
+    package.write_text("precious")
+    assert ktir_main.main(["report", str(package), "--html", str(package)]) == FAULT
+    assert package.read_text() == "precious"
