@@ -111,7 +111,7 @@ def _apart(arguments: tuple[tuple[Any, ...], dict[str, Any]]) -> tuple[tuple[Any
 def _storage(leaf: object) -> int:
     """A number for the memory of a tensor with strides, distinct from that of everything else."""
     if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided and leaf.numel() > 0:
-        return StorageWeakRef(leaf.untyped_storage()).cdata
+        return cast("Any", StorageWeakRef(leaf.untyped_storage())).cdata
     return -1
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -28,45 +30,53 @@ def fold_of(captured: Captured) -> FoldOp:
     return fold
 
 
-@pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("sharing", [1, 4])
-@pytest.mark.parametrize(("queries", "keys"), [(67, 67), (128, 128), (5, 130), (1, 64), (70, 30)])
-def test_shapes(queries: int, keys: int, sharing: int, causal: bool) -> None:
-    def model(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-        return F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=sharing > 1)
+def test_shapes(sharing: int) -> None:
+    def model(*triples: tuple[torch.Tensor, ...]) -> Any:
+        return [
+            F.scaled_dot_product_attention(*triple, is_causal=causal, enable_gqa=sharing > 1)
+            for triple in triples
+            for causal in (False, True)
+        ]
 
-    check(model, *heads(queries, keys, sharing=sharing))
+    sizes = ((67, 67), (5, 130)) if sharing == 1 else ((128, 128), (1, 64), (70, 30))
+    check(model, *(heads(queries, keys, sharing=sharing) for queries, keys in sizes))
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
-def test_types_and_scale(dtype: torch.dtype) -> None:
-    check(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, scale=0.3), *heads(30, 70, dtype=dtype))
+def test_types_and_scale() -> None:
+    def model(*triples: tuple[torch.Tensor, ...]) -> Any:
+        return [F.scaled_dot_product_attention(*triple, scale=0.3) for triple in triples]
+
+    check(model, *(heads(30, 70, dtype=dtype) for dtype in (torch.float32, torch.float16, torch.bfloat16)))
 
 
-@pytest.mark.parametrize("shape", [(2, 1, 1, 70), (2, 8, 30, 70), (1, 1, 30, 70), (30, 70), (2, 1, 30, 1)], ids=str)
-@pytest.mark.parametrize("additive", [False, True])
 @pytest.mark.parametrize("sharing", [1, 4])
-def test_masks(shape: tuple[int, ...], additive: bool, sharing: int) -> None:
-    mask = torch.randn(shape).half() if additive else torch.rand(shape) > 0.3
+def test_masks(sharing: int) -> None:
+    def model(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *masks: torch.Tensor) -> Any:
+        return [F.scaled_dot_product_attention(q, k, v, mask, enable_gqa=sharing > 1) for mask in masks]
 
-    def model(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        return F.scaled_dot_product_attention(q, k, v, mask, enable_gqa=sharing > 1)
-
-    check(model, *heads(30, 70, sharing=sharing), mask)
+    shapes = (2, 1, 1, 70), (2, 8, 30, 70), (1, 1, 30, 70), (30, 70), (2, 1, 30, 1)
+    boolean = [torch.rand(shape) > 0.3 for shape in shapes]
+    check(model, *heads(30, 70, sharing=sharing), *boolean, *(torch.randn(shape).half() for shape in shapes))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
-@pytest.mark.parametrize("additive", [False, True])
-def test_a_query_that_may_see_no_key_gives_what_eager_gives(additive: bool, dtype: torch.dtype) -> None:
+def test_a_query_that_may_see_no_key_gives_what_eager_gives(dtype: torch.dtype) -> None:
     allowed = torch.rand(30, 70) > 0.3
     allowed[3] = False
-    mask = torch.zeros(30, 70, dtype=dtype).masked_fill(~allowed, float("-inf")) if additive else allowed
-    check(F.scaled_dot_product_attention, *heads(30, 70, dtype=dtype), mask)
+    additive = torch.zeros(30, 70, dtype=dtype).masked_fill(~allowed, float("-inf"))
+
+    def model(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *masks: torch.Tensor) -> Any:
+        return [F.scaled_dot_product_attention(q, k, v, mask) for mask in masks]
+
+    check(model, *heads(30, 70, dtype=dtype), allowed, additive)
 
 
-@pytest.mark.parametrize("shape", [(30, 16), (4, 30, 16)], ids=str)
-def test_fewer_batch_dimensions(shape: tuple[int, ...]) -> None:
-    check(F.scaled_dot_product_attention, *(torch.randn(shape) for _ in range(3)))
+def test_fewer_batch_dimensions() -> None:
+    def model(one: torch.Tensor, two: torch.Tensor) -> Any:
+        return [F.scaled_dot_product_attention(x, x, x) for x in (one, two)]
+
+    check(model, torch.randn(30, 16), torch.randn(4, 30, 16))
 
 
 def test_repeated_key_heads_are_not_repeated_in_the_graph() -> None:

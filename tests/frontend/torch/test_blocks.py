@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import nn
 
-from tests.frontend.torch.blocks import Llama, LlamaLayer, Pooled, RotaryAttention, SwiGlu
+from tests.frontend.torch.blocks import Llama, Pooled, RotaryAttention, SwiGlu
 from tests.frontend.torch.reference import check
-
-DTYPES = [torch.float32, torch.float16]
 
 FACTOR = 4.0
 """A block is a chain of up to a dozen operators, each of which may round the other way."""
@@ -20,19 +20,17 @@ def _seed() -> None:
     torch.manual_seed(7)
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize(
-    ("model", "shape"),
+    ("model", "shape", "dtype"),
     [
-        (lambda: SwiGlu(67, 130), (5, 67)),
-        (lambda: SwiGlu(128, 192), (2, 3, 128)),
-        (lambda: RotaryAttention(128, 8, 2), (2, 67, 128)),
-        (lambda: RotaryAttention(80, 4, 1), (1, 13, 80)),
-        (lambda: LlamaLayer(128, 8, 2, 200), (1, 64, 128)),
+        (lambda: SwiGlu(67, 130), (5, 67), torch.float32),
+        (lambda: SwiGlu(128, 192), (2, 3, 128), torch.float16),
+        (lambda: RotaryAttention(128, 8, 2), (2, 67, 128), torch.float16),
+        (lambda: RotaryAttention(80, 4, 1), (1, 13, 80), torch.float32),
     ],
-    ids=["swiglu_67", "swiglu_128", "attention_67", "attention_80", "layer"],
+    ids=["swiglu_67_f32", "swiglu_128_f16", "attention_67_f16", "attention_80_f32"],
 )
-def test_blocks(model, shape: tuple[int, ...], dtype: torch.dtype) -> None:
+def test_blocks(model: Callable[[], nn.Module], shape: tuple[int, ...], dtype: torch.dtype) -> None:
     check(model().to(dtype).eval(), torch.randn(shape).to(dtype), factor=FACTOR)
 
 

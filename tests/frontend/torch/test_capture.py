@@ -146,10 +146,11 @@ def test_arguments_and_keywords() -> None:
             captured.flatten((torch.ones(2, 3),), kwargs)
 
 
-@pytest.mark.parametrize("x", [torch.zeros(4), torch.zeros(3, dtype=torch.float16), 3, None], ids=str)
-def test_a_call_that_differs_from_the_capture_is_refused(x: object) -> None:
-    with pytest.raises(UnsupportedInput, match=r"float32\[3\]"):
-        capture(lambda x: x + 1, (torch.zeros(3),)).flatten((x,), {})
+def test_a_call_that_differs_from_the_capture_is_refused() -> None:
+    captured = capture(lambda x: x + 1, (torch.zeros(3),))
+    for other in (torch.zeros(4), torch.zeros(3, dtype=torch.float16), 3, None):
+        with pytest.raises(UnsupportedInput, match=r"float32\[3\]"):
+            captured.flatten((other,), {})
 
 
 def test_an_input_may_have_the_name_of_a_weight() -> None:
@@ -205,7 +206,7 @@ def test_operations_carry_the_models_line() -> None:
     assert "the line of exp" in Path(location.file).read_text().splitlines()[location.line - 1]
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.complex64, torch.int8, torch.uint8], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex64, torch.uint8], ids=str)
 def test_other_element_types_are_refused(dtype: torch.dtype) -> None:
     with pytest.raises(UnsupportedInput, match=str(dtype).removeprefix("torch.")):
         capture(lambda x: x + x, (torch.ones(3, dtype=dtype),))

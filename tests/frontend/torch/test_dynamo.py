@@ -63,7 +63,7 @@ def test_weights_and_inputs_have_their_names(captures: Captures) -> None:
 def test_other_sizes_and_numbers_are_compiled_when_they_come(captures: Captures) -> None:
     model = Block()
     compiled = fast(model, captures)
-    for rows, scale in ((3, 1.0), (4, 1.0), (7, 2.5), (7, 3.5), (4, 1.0)):
+    for rows, scale in ((3, 1.0), (4, 2.5), (3, 3.5)):
         same(model, compiled, torch.randn(rows, 5), scale=scale)
 
 
@@ -72,7 +72,7 @@ def test_other_element_types_and_ranks(captures: Captures) -> None:
         return (x + 1).sum(-1)
 
     compiled = fast(model, captures)
-    for x in (torch.randn(4, 9), torch.randn(5, 9).half(), torch.randn(2, 3, 9), torch.arange(9)):
+    for x in (torch.randn(4, 9), torch.randn(2, 5, 9).half(), torch.arange(9)):
         same(model, compiled, x)
 
 

@@ -37,15 +37,11 @@ def test_one_layer_by_export(tokens: dict[str, torch.Tensor], attention: str) ->
     compare(got, want, factor=4)
     assert captured.result_names == ("output.last_hidden_state", "output.pooler_output")
     assert {binding.name for binding in captured.inputs} == set(tokens)
-
-
-def test_mask_stays_small(tokens: dict[str, torch.Tensor]) -> None:
-    """The mask that transformers spreads over all queries enters the fold with one row per sentence."""
-    captured = capture(loaded(1), (), tokens)
+    # the mask that transformers spreads over all queries enters the fold with one row per sentence
     assert "tensor<2x13x13xi1>" not in str(captured.module) and "tensor<2x1x13x13xi1>" not in str(captured.module)
 
 
-def test_six_layers_by_dynamo_in_one_graph(tokens: dict[str, torch.Tensor]) -> None:
+def test_two_layers_by_dynamo_in_one_graph(tokens: dict[str, torch.Tensor]) -> None:
     graphs: list[Any] = []
 
     def compile(model: Any, args: Any, kwargs: Any, **_: Any) -> Any:
@@ -53,12 +49,12 @@ def test_six_layers_by_dynamo_in_one_graph(tokens: dict[str, torch.Tensor]) -> N
         return lambda *args, **kwargs: run(graphs[-1], args, kwargs)
 
     torch._dynamo.reset()
-    model = loaded(6)
+    model = loaded(2)
     fast = torch.compile(model, backend="ktir", fullgraph=True, dynamic=False, options={"compile": compile})
     with torch.no_grad():
         got, want = fast(**tokens), model(**tokens)
-    compare(got, want, factor=16)
+    compare(got, want, factor=8)
     [captured] = graphs
-    assert captured.operators["aten.scaled_dot_product_attention.default"] == 6
-    assert "encoder.layer.5.output.dense.weight" in captured.parameters
+    assert captured.operators["aten.scaled_dot_product_attention.default"] == 2
+    assert "encoder.layer.1.output.dense.weight" in captured.parameters
     assert {binding.name for binding in captured.inputs} == set(tokens)
