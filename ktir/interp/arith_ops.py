@@ -110,7 +110,11 @@ def ring(
 ) -> Callable[[ElementType, Site], Function]:
     """As :func:`integer`, with the meaning on bits apart, because numpy's booleans do not wrap."""
     plain, bit = integer(on_ints, on_arrays), integer(on_ints, on_bits)
-    return lambda element, site: bit(element, site) if element.bits == 1 else plain(element, site)
+
+    def build(element: ElementType, site: Site) -> Function:
+        return bit(element, site) if element.bits == 1 else plain(element, site)
+
+    return build
 
 
 def division(function: Callable[[Array, Array], Array], *, signed: bool) -> Callable[[ElementType, Site], Function]:
@@ -181,7 +185,11 @@ def _dtype(*values: Scalar) -> np.dtype[Any]:
 def shift(function: Callable[[Scalar, Scalar, int], Scalar]) -> Callable[[ElementType, Site], Function]:
     def build(element: ElementType, site: Site) -> Function:
         bits = element.bits
-        return lambda a, b: function(a, b, bits)
+
+        def shifted(a: Scalar, b: Scalar) -> Scalar:
+            return function(a, b, bits)
+
+        return shifted
 
     return build
 

@@ -34,7 +34,16 @@ from ktir.interp.checks import Checker
 from ktir.interp.compile import Code, FunctionCompiler, element_of, shape_of
 from ktir.interp.ktdp_ops import LAYOUT, argument_attribute
 from ktir.interp.memory import Memory
-from ktir.interp.numerics import FLOATS, INTEGER_DTYPES, Array, ElementType, element_type, float_constant, wrap
+from ktir.interp.numerics import (
+    FLOATS,
+    INTEGER_DTYPES,
+    Array,
+    ElementType,
+    element_type,
+    float_constant,
+    is_array,
+    wrap,
+)
 from ktir.interp.places import Place, Region
 from ktir.interp.run import Launch, Run
 from ktir.interp.tensor_ops import poison
@@ -112,9 +121,10 @@ class CompiledFunction:
 
     @property
     def code(self) -> Code:
-        return self._compile()[0]
+        return self.compiled()[0]
 
-    def _compile(self) -> tuple[Code, int]:
+    def compiled(self) -> tuple[Code, int]:
+        """The code, and how many registers it needs."""
         if self._compiled is None:
             compiler = FunctionCompiler(self.program.function)
             code = compiler.region(self.op.body, self.op)
@@ -123,7 +133,7 @@ class CompiledFunction:
 
     def execute(self, caller: Frame, values: Sequence[Value], site: Site) -> list[Value]:
         """Calls the function with the caller's cores, or launches it on cores of its own."""
-        code, size = self._compile()
+        code, size = self.compiled()
         if self.grid is None:
             frame = Frame(caller.run, caller.launch, caller.cores, [None] * size)
             return code.call(frame, values)
@@ -221,7 +231,7 @@ class Program:
         ordered = any(op.name.startswith("ktdp.inter_tile") for op in self.module.walk())
         checker = Checker(ordered=ordered) if checks else None
         run = Run(Memory(limit=max_bytes, granule=self.granule()), machine, checker, max_steps, max_bytes)
-        given = sum(value.nbytes + GUARD for value in arguments.values() if isinstance(value, np.ndarray))
+        given = sum(value.nbytes + GUARD for value in arguments.values() if is_array(value))
         run.memory.shared.reserve(given + self.buffer_bytes())
         binding = Binding(entry, run)
         with np.errstate(all="ignore"):
@@ -230,7 +240,7 @@ class Program:
             for label, region in (read or {}).items():
                 binding.reserve(label, region)
             values = binding.bind(arguments)
-            code, size = entry._compile()
+            code, size = entry.compiled()
             frame = Frame(run, launch, np.arange(launch.tiles, dtype=np.int64), [None] * size)
             results = code.call(frame, values)
             if checker is not None:
@@ -247,7 +257,7 @@ def _returned(value: Value, entry: CompiledFunction) -> Array:
     site = Site("func.return", "", entry.location)
     if isinstance(value, Tainted):
         raise value.origin.error(site)
-    if isinstance(value, np.ndarray):
+    if is_array(value):
         return np.array(value[0])
     if isinstance(value, int):
         return np.array(value)
@@ -299,12 +309,12 @@ class Binding:
             raise self._fault(f"argument {name} of @{self.entry.name} is missing", f"pass a value for {name}")
         given = arguments[name]
         if isinstance(given, np.generic):
-            given = given.item()
+            given = cast(object, given.item())
         if isinstance(kind, MemRefType):
             return self._buffer(parameter, name, given)
         if isinstance(kind, TensorType):
             return self._checked(given, name, element_of(kind), shape_of(kind))[None]
-        if isinstance(kind, IndexType) and isinstance(given, np.ndarray) and given.ndim:
+        if isinstance(kind, IndexType) and is_array(given) and given.ndim:
             return self._pointer(parameter, name, given)
         if isinstance(kind, RuntimeArgType):
             return self._promised(kind, name, given)
@@ -312,8 +322,8 @@ class Binding:
 
     def _scalar(self, kind: Any, name: str, given: object) -> Value:
         element = element_type(kind)
-        if isinstance(given, np.ndarray) and given.ndim == 0:
-            given = given.item()
+        if is_array(given) and given.ndim == 0:
+            given = cast(object, given.item())
         if isinstance(given, bool | int) and element.kind == "int":
             number = int(given)
             low = -1 << (element.bits - 1) if element.bits > 1 else 0
@@ -518,7 +528,7 @@ def dtype_named(name: str, location: Location | None) -> np.dtype[Any]:
 
 
 def _described(value: object) -> str:
-    return f"{value.dtype} array" if isinstance(value, np.ndarray) else type(value).__name__
+    return f"{value.dtype} array" if is_array(value) else type(value).__name__
 
 
 __all__ = ["Execution", "IntegerType", "Launch", "Place", "Program", "Region", "Statistics", "execute"]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects.builtin import ArrayAttr
@@ -45,7 +45,7 @@ from ktir.interp.memory import (
     require_covered,
     resolve,
 )
-from ktir.interp.numerics import Array, ElementType
+from ktir.interp.numerics import Array, ElementType, is_array
 from ktir.interp.tensor_ops import Mixed, evaluate, uniform
 from ktir.interp.values import Frame, Origin, Site, Tainted, Value, demand
 from ktir.maths.sets import as_box, bounds
@@ -123,7 +123,7 @@ def _mixed(compiler: FunctionCompiler, numbers: Sequence[int | SSAValue]) -> Mix
 
 def _collapsed(value: Any) -> Any:
     """A number that is the same on all cores as one number."""
-    return int(value[0]) if isinstance(value, np.ndarray) and (value == value[0]).all() else value
+    return int(value[0]) if is_array(value) and (value == value[0]).all() else value
 
 
 def pointer_argument(value: SSAValue) -> str | None:
@@ -202,7 +202,7 @@ def distributed_view(compiler: FunctionCompiler, op: Operation) -> Step:
 
 
 def _partition(view: View, site: Site) -> Partition:
-    if not isinstance(view, View):
+    if not isinstance(cast(object, view), View):
         raise site.fail(UnknownOperation, "has a partition that is distributed itself", "name its partitions instead")
     sizes = tuple(uniform(size, site, "sizes of partitions") for size in view.sizes)
     symbols = tuple(uniform(symbol, site, "symbols of partitions") for symbol in view.symbols)
@@ -381,7 +381,7 @@ def beyond_the_end(pieces: Pieces, site: Site) -> Origin:
 
 def _fitting(values: Array, where: tuple[Any, ...]) -> Array:
     """Values of a piece in the shape that its place in the tile has."""
-    return values.ravel() if isinstance(where[0], np.ndarray) else values
+    return values.ravel() if is_array(where[0]) else values
 
 
 def store(compiler: FunctionCompiler, op: Operation) -> Step:
@@ -429,7 +429,7 @@ def _part_of(values: Value, where: tuple[Any, ...], shape: tuple[int, ...]) -> V
         return Tainted(_part_of(values.values, where, shape), _part_of(values.mask, where, shape), values.origin)
     lead = max(shape[0], len(values))
     part = np.broadcast_to(values, (lead, *shape[1:]))
-    if isinstance(where[0], np.ndarray):
+    if is_array(where[0]):
         return np.broadcast_to(part, shape)[where].reshape(1, -1)
     return part[-1:][(slice(None), *where[1:])] if lead > shape[0] else part[where]
 

@@ -19,7 +19,7 @@ from xdsl.ir.affine import AffineSet
 
 from ktir.errors import DistributedViewHole, OutOfBounds
 from ktir.interp.expressions import Pattern, member
-from ktir.interp.numerics import I64, Array, ElementType, Scalar
+from ktir.interp.numerics import I64, Array, ElementType, Scalar, is_array
 from ktir.interp.values import Frame, Site, rows_of_scalars
 from ktir.machine.memory_arena import Arena
 
@@ -392,7 +392,7 @@ def direct(view: View, base: Sequence[Scalar], pattern: Pattern, frame: Frame, s
 
 
 def _as_places(places: Any, pattern: Pattern) -> Array:
-    lead = len(places) if isinstance(places, np.ndarray) and places.ndim else 1
+    lead = len(places) if is_array(places) and places.ndim else 1
     return np.ascontiguousarray(np.broadcast_to(np.asarray(places, np.int64), (lead, *pattern.shape)))
 
 
@@ -476,7 +476,7 @@ def indirect(tile: IndirectTile, frame: Frame, site: Site) -> Access:
             (coordinate,) = coordinates
         within_dimension(tile.view, dimension, coordinate, frame, site)
         places = places + coordinate * spread(tile.view.strides[dimension], rank)
-    if not isinstance(places, np.ndarray) or places.ndim == 0:
+    if not is_array(places) or places.ndim == 0:
         places = np.asarray(places).reshape((1,) * (rank + 1))
     full = np.ascontiguousarray(np.broadcast_to(places, (len(places), *pattern.shape)))
     return settle(Gathered(arena, full, tile.view, frame.cores), frame, site)
@@ -489,7 +489,7 @@ def look_up(view: View, coordinates: Sequence[Any], rank: int, frame: Frame, sit
     for dimension, coordinate in enumerate(coordinates):
         within_dimension(view, dimension, coordinate, frame, site)
         places = places + coordinate * spread(view.strides[dimension], rank)
-    if not isinstance(places, np.ndarray) or places.ndim == 0:
+    if not is_array(places) or places.ndim == 0:
         places = np.asarray(places).reshape((1,) * (rank + 1))
     access = settle(Gathered(arena, places, view, frame.cores), frame, site)
     if frame.run.checker is not None:
@@ -506,7 +506,7 @@ def within_dimension(view: View, dimension: int, coordinate: Any, frame: Frame, 
         return
     wrong = int(low) if low < 0 else int(high)
     core = ""
-    if isinstance(coordinate, np.ndarray) and len(coordinate) == frame.n:
+    if is_array(coordinate) and len(coordinate) == frame.n:
         core = f" on core {int(frame.cores[np.nonzero(coordinate == wrong)[0][0]])}"
     raise site.fail(
         OutOfBounds,
@@ -551,7 +551,9 @@ def _box_pieces(tile: Tile, view: DistributedView, frame: Frame, site: Site, var
 
 def _intersection(base: Array, pattern: Pattern, partition: Partition) -> tuple[Pattern, tuple[slice, ...]] | None:
     """What ``partition`` owns of a box: a pattern in its own coordinates, and where that lies in the tile."""
-    lows, extents, where = [], [], {}
+    lows: list[int] = []
+    extents: list[int] = []
+    where: dict[int, slice] = {}
     for dimension, low in enumerate(pattern.lows):
         first = int(base[dimension]) + low
         start = max(first, partition.lows[dimension])

@@ -14,7 +14,7 @@ from xdsl.ir import Operation, Region
 
 from ktir.errors import LoopStepNotPositive, UnknownOperation
 from ktir.interp.compile import Code, CompileOperation, FunctionCompiler, Step
-from ktir.interp.numerics import Array, Scalar
+from ktir.interp.numerics import Array, Scalar, is_array
 from ktir.interp.values import Frame, Joined, Site, Value, demand, take_rows
 
 
@@ -109,7 +109,7 @@ def split(frame: Frame, ways: Sequence[tuple[Scalar, Code | None]], results: Seq
             return
     joined = [Joined(frame.n) for _ in results]
     for condition, code in ways:
-        rows = np.nonzero(condition)[0] if isinstance(condition, np.ndarray) else np.empty(0, np.int64)
+        rows = np.nonzero(condition)[0] if is_array(condition) else np.empty(0, np.int64)
         if not len(rows) or code is None:
             continue
         values = code.call(frame.part(rows, code.captured), [])
@@ -181,7 +181,7 @@ def switch(compiler: FunctionCompiler, op: Operation) -> Step:
 
 
 def _as_condition(value: Any) -> Scalar:
-    return value if isinstance(value, np.ndarray) and value.ndim else int(bool(value))
+    return value if is_array(value) and value.ndim else int(bool(value))
 
 
 def parallel(compiler: FunctionCompiler, op: Operation) -> Step:

@@ -25,7 +25,7 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
 from ktir.errors import Diagnostic, ExecutionError, OutOfBounds, VerifyError
 from ktir.interp.compile import Code, FunctionCompiler, Step, element_of, is_shaped, shape_of
-from ktir.interp.numerics import BOOL, Array, ElementType, as_array, narrow, widen
+from ktir.interp.numerics import BOOL, Array, ElementType, as_array, is_array, narrow, widen
 from ktir.interp.values import Frame, Origin, Site, Tainted, Value
 
 Extents = tuple[int, ...]
@@ -187,7 +187,7 @@ class Body:
         saved: dict[int, Value] = {}
         for slot in self.scalars:
             value = regs[slot]
-            if isinstance(value, np.ndarray) and len(value) > 1:
+            if is_array(value) and len(value) > 1:
                 saved[slot] = value
                 regs[slot] = value.reshape(-1, *(1,) * len(extents))
             elif isinstance(value, Tainted):
@@ -346,7 +346,7 @@ def reduction_step(
         else:
             total = plain
         result = narrow(np.asarray(total, out.element.wide), dtype)
-        masks = []
+        masks: list[Array] = []
         if mask is not None:
             masks.append(out_of_space(mask, out, _collapsed(extents, structure)))
         if isinstance(init, Tainted):

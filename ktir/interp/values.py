@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ktir.errors import ExecutionError, KtirError, PaddingRead, UninitialisedRead
-from ktir.interp.numerics import BOOL, Array
+from ktir.interp.numerics import BOOL, Array, is_array
 from ktir.location import Location
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Frame:
 
 def take_rows(value: Value, rows: Array, n: int) -> Value:
     """``value`` as the cores at ``rows`` of ``n`` see it."""
-    if isinstance(value, np.ndarray):
+    if is_array(value):
         return _rows_of_array(value, rows, n)
     if isinstance(value, Tainted):
         return Tainted(_rows_of_array(value.values, rows, n), _rows_of_array(value.mask, rows, n), value.origin)
@@ -101,7 +101,7 @@ def take_rows(value: Value, rows: Array, n: int) -> Value:
 
 
 def _rows_of_array(values: Any, rows: Array, n: int) -> Any:
-    if not isinstance(values, np.ndarray) or (values.shape[0] == 1 and n != 1):
+    if not is_array(values) or (values.shape[0] == 1 and n != 1):
         return values
     taken = values[rows]
     return int(taken[0]) if taken.shape == (1,) and taken.dtype.kind in "ib" else taken
@@ -127,7 +127,7 @@ class Joined:
         values = [value for _, value in self.parts]
         first = values[0]
         if len(values) == 1 or all(value is first for value in values):
-            return first if len(self.parts[0][0]) == self.n or not isinstance(first, np.ndarray) else self._spread()
+            return first if len(self.parts[0][0]) == self.n or not is_array(first) else self._spread()
         if all(isinstance(value, int) and value == first for value in values):
             return first
         if any(isinstance(value, Tainted) for value in values):
@@ -137,7 +137,7 @@ class Joined:
         return self._spread()
 
     def _spread(self) -> Array:
-        sample = next((value for _, value in self.parts if isinstance(value, np.ndarray)), None)
+        sample = next((value for _, value in self.parts if is_array(value)), None)
         dtype = np.dtype(np.int64) if sample is None else sample.dtype
         shape = () if sample is None else sample.shape[1:]
         whole = np.zeros((self.n, *shape), dtype)
