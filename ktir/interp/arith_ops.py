@@ -8,8 +8,9 @@ integers are MLIR's. Where MLIR leaves a result undefined, it is made definite: 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr
@@ -67,14 +68,14 @@ def literal(attribute: Attribute, kind: Attribute, site: Site) -> Value:
     if isinstance(attribute, FloatAttr):
         return float_constant(attribute.value.data, element)
     if isinstance(attribute, DenseIntOrFPElementsAttr):
-        return dense_literal(attribute, shape_of(kind), element)
+        return dense_literal(cast("DenseIntOrFPElementsAttr[Any]", attribute), shape_of(kind), element)
     raise site.fail(
         UnknownOperation, f"has a constant {attribute} that cannot be computed with", "use a number or dense<..>"
     )
 
 
-def dense_literal(attribute: DenseIntOrFPElementsAttr, shape: tuple[int, ...], element: ElementType) -> Array:
-    numbers = list(attribute.get_values())
+def dense_literal(attribute: DenseIntOrFPElementsAttr[Any], shape: tuple[int, ...], element: ElementType) -> Array:
+    numbers = cast("list[float]", list(attribute.get_values()))
     if element.kind == "float":
         values = narrow(np.array(numbers, F64), element.dtype)
     else:
@@ -98,7 +99,7 @@ def integer(on_ints: Callable[[int, int], int], on_arrays: Function) -> Callable
                 return wrap(on_ints(a, b), bits)
             if bits == 1:  # a Python int beside booleans would turn them into integers
                 a, b = (np.bool_(value) if isinstance(value, int) else value for value in (a, b))
-            return on_arrays(a, b)
+            return cast(Array, on_arrays(a, b))
 
         return function
 
@@ -243,7 +244,7 @@ def multiply_extended(*, signed: bool) -> Callable[[FunctionCompiler, Operation]
             regs = frame.regs
             values = [regs[first], regs[second]]
             for out, places in ((low, 0), (high, bits)):
-                regs[out] = _apply(site, lambda a, b, places=places: half(a, b, places), any_lane, values)
+                regs[out] = _apply(site, partial(half, places=places), any_lane, values)
 
         return step
 

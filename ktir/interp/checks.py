@@ -6,8 +6,8 @@
 * Two cores do not write one element in one launch, and none reads what another writes, unless an inter-tile
   operation orders the two.
 
-Ordering. Every write leaves a stamp (epoch, core). The epoch moves on at each launch and each produce; ``seen[c, p]`` is
-the epoch before which core c knows all writes of core p. In launches without inter-tile operations reads are noted and
+Ordering. Every write leaves a stamp (epoch, core). The epoch moves on at each launch and each produce; ``seen[c, p]``
+is the epoch before which core c knows all writes of core p. In launches without inter-tile operations reads are noted and
 compared with the stamps at the end, so that the order in which cores happen to run does not matter.
 """
 
@@ -157,8 +157,8 @@ class Checker:
             )
         raise site.fail(
             OutOfBounds,
-            f"touches {touched} through %{view.name} on core {core}; {allocation.name} ends at byte {allocation.stop} and "
-            f"starts at byte {allocation.start}",
+            f"touches {touched} through %{view.name} on core {core}; {allocation.name} has bytes "
+            f"{allocation.start} to {allocation.stop - 1}",
             "keep the access inside the buffer",
         )
 
@@ -199,7 +199,7 @@ class Checker:
         return allocation is not None and high < allocation.stop and allocation in self.complete
 
     def _shadow(self, access: Access, shadow: Array, dtype: Any) -> Array:
-        """The entries of a shadow for each element; several along a last axis where elements are wider than granules."""
+        """The entries of a shadow for each element; several along a last axis for wide elements."""
         ratio = self._ratio(access)
         return access.scaled(ratio).read(shadow.view(np.uint8), np.dtype(dtype))
 
@@ -262,8 +262,8 @@ class Checker:
         kind = RemoteReadRace if access.view.local else ReadWriteRace
         raise site.fail(
             kind,
-            f"reads element {list(place[1 : 1 + len(access.shape)])} of its tile of %{access.view.name} on core {reader}, "
-            f"which core {writer} writes in the same launch",
+            f"reads element {list(place[1 : 1 + len(access.shape)])} of its tile of %{access.view.name} on core "
+            f"{reader}, which core {writer} writes in the same launch",
             "write it in an earlier launch, or order the two with an inter-tile operation",
         )
 
@@ -343,8 +343,8 @@ class Checker:
         other = int(np.broadcast_to(others, worst.shape)[place])
         fault = site.fail(
             WriteConflict,
-            f"writes element {list(place[1 : 1 + len(access.shape)])} of its tile of %{access.view.name} on core {core}, "
-            f"which core {other} writes in the same launch",
+            f"writes element {list(place[1 : 1 + len(access.shape)])} of its tile of %{access.view.name} on core "
+            f"{core}, which core {other} writes in the same launch",
             "let each core write elements of its own",
         )
         if harmful.any():

@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import (
     TensorType,
 )
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import BlockArgument, Operation
+from xdsl.ir import Attribute, BlockArgument, Operation
 
 from ktir.dialect.ktdp.attrs import StickLayoutAttr
 from ktir.dialect.ktdp.types import RuntimeArgType
@@ -151,11 +151,12 @@ def grid_of(op: FuncOp) -> tuple[int, ...] | None:
     attribute = op.attributes.get("grid")
     if attribute is None:
         return None
-    if not isinstance(attribute, ArrayAttr) or not all(isinstance(each, IntegerAttr) for each in attribute):
+    entries = list(cast("ArrayAttr[Attribute]", attribute)) if isinstance(attribute, ArrayAttr) else [attribute]
+    if not isinstance(attribute, ArrayAttr) or not all(isinstance(each, IntegerAttr) for each in entries):
         raise IllegalGrid(
             "a grid has to be a list of numbers", location=location_of(op), remedy="write it as grid = [32]"
         )
-    return tuple(cast(IntegerAttr[Any], each).value.data for each in attribute)
+    return tuple(cast("IntegerAttr[Any]", each).value.data for each in entries)
 
 
 class Program:
@@ -302,7 +303,7 @@ class Binding:
         return ArgumentError(message, location=self.entry.location, remedy=remedy)
 
     def _value(self, parameter: BlockArgument, name: str, arguments: Mapping[str, object]) -> Value:
-        kind = parameter.type
+        kind = cast(Any, parameter.type)
         if name not in arguments:
             if isinstance(kind, MemRefType) and argument_attribute(parameter, "ktg.result") is not None:
                 return self._buffer(parameter, name, None)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, DenseArrayBase
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from ktir.errors import UnknownOperation
@@ -43,9 +43,16 @@ def generic(compiler: FunctionCompiler, op: Operation) -> Step:
     attribute = op.properties["indexing_maps"]
     iterators = op.properties["iterator_types"]
     assert isinstance(attribute, ArrayAttr) and isinstance(iterators, ArrayAttr)
-    maps = [each.data for each in attribute if isinstance(each, AffineMapAttr)]
-    reduced = frozenset(number for number, each in enumerate(iterators) if "reduction" in str(each))
+    maps = _maps(attribute)
+    kinds = cast("ArrayAttr[Attribute]", iterators)
+    reduced = frozenset(number for number, each in enumerate(kinds) if "reduction" in str(each))
     return _structured(compiler, op, maps, reduced)
+
+
+def _maps(attribute: Attribute) -> list[AffineMap]:
+    """The maps of an ``indexing_maps`` property."""
+    entries = cast("ArrayAttr[Attribute]", attribute)
+    return [each.data for each in entries if isinstance(each, AffineMapAttr)]
 
 
 def _structured(compiler: FunctionCompiler, op: Operation, maps: list[AffineMap], reduced: frozenset[int]) -> Step:
@@ -94,7 +101,7 @@ def integers(op: Operation, name: str) -> tuple[int, ...]:
     return tuple(int(number) for number in attribute.get_values())
 
 
-# ---------------------------------------------------------------------------------------------------------- contractions
+# --------------------------------------------------------------------------------------------------------- contractions
 
 CONTRACTIONS: Mapping[str, str] = MappingProxyType(
     {
@@ -129,8 +136,7 @@ def maps_of(letters: str) -> tuple[list[AffineMap], frozenset[int]]:
 def contraction(compiler: FunctionCompiler, op: Operation) -> Step:
     require_result(compiler, op)
     stated = op.properties.get("indexing_maps")
-    if isinstance(stated, ArrayAttr) and len(stated) == 3:
-        maps = [each.data for each in stated if isinstance(each, AffineMapAttr)]
+    if isinstance(stated, ArrayAttr) and len(maps := _maps(stated)) == 3:
         kept = {each.position for each in maps[2].results if isinstance(each, AffineDimExpr)}
         reduced = frozenset(range(maps[0].num_dims)) - kept
     else:
@@ -142,7 +148,7 @@ def contraction(compiler: FunctionCompiler, op: Operation) -> Step:
     return contraction_step(structure, 0, 1, named=True)
 
 
-# ---------------------------------------------------------------------------------------------------------- element-wise
+# --------------------------------------------------------------------------------------------------------- element-wise
 
 UNARY: Mapping[str, str] = MappingProxyType(
     {

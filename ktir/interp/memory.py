@@ -608,7 +608,7 @@ def require_covered(pieces: Pieces, tile: Tile, frame: Frame, site: Site) -> Non
         return
     place = tuple(int(axis[0]) for axis in np.nonzero(~covered))
     row = min(place[0], frame.n - 1)
-    coordinates = []
+    coordinates: list[int] = []
     for dimension, first in enumerate(tile.base):
         shift = np.broadcast_to(tile.pattern.coordinate(dimension), (1, *tile.pattern.shape))[(0, *place[1:])]
         coordinates.append(int(first if isinstance(first, int) else first[row]) + int(shift))

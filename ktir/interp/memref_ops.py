@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerAttr, MemRefType
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation
 
 from ktir.dialect.ktdp.attrs import StickLayoutAttr
@@ -26,7 +26,6 @@ ADDRESS = "ktdp.address"
 def alloc(compiler: FunctionCompiler, op: Operation) -> Step:
     """A buffer of global memory, at its planned byte address where it has one."""
     site, kind = compiler.site(op), op.results[0].type
-    assert isinstance(kind, MemRefType)
     out, element, name = compiler.slot(op.results[0]), element_of(kind), op.results[0].name_hint or "buffer"
     shape = mixed(compiler, shape_of(kind), list(op.operands))
     planned, layout = op.attributes.get(ADDRESS), op.attributes.get(LAYOUT)

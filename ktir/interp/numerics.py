@@ -81,7 +81,7 @@ BOOLEAN = ElementType("i1", BOOL, "int", 1)
 
 @cache
 def element_type(attribute: Attribute) -> ElementType:
-    """How elements of the IR type ``attribute`` are held; raises :class:`UnknownOperation` for one without a meaning."""
+    """How elements of the IR type ``attribute`` are held; raises :class:`UnknownOperation` for others."""
     match attribute:
         case Float16Type():
             return FLOATS["f16"]
@@ -113,7 +113,7 @@ def is_array(value: object) -> TypeGuard[Array]:
 def widen(values: Array) -> Array:
     """``values`` in the type in which operations on them compute; exact."""
     kind = values.dtype
-    return values if kind == F32 or kind == F64 or kind.kind in "ib" else values.astype(F32)
+    return values if kind in (F32, F64) or kind.kind in "ib" else values.astype(F32)
 
 
 def narrow(values: Array, dtype: np.dtype[Any]) -> Array:

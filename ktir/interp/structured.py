@@ -348,7 +348,7 @@ def reduction_step(
         result = narrow(np.asarray(total, out.element.wide), dtype)
         masks: list[Array] = []
         if mask is not None:
-            masks.append(out_of_space(mask, out, _collapsed(extents, structure)))
+            masks.append(out_of_space(np.asarray(mask), out, _collapsed(extents, structure)))
         if isinstance(init, Tainted):
             masks.append(init.mask)
             origin = origin or init.origin

@@ -43,7 +43,7 @@ class Origin:
     whole: bool = False
 
     def error(self, used_at: Site, core: int | None = None) -> KtirError:
-        """The error of a use at ``used_at``. A read of memory is itself at fault, an empty tensor only where it is used."""
+        """The error of a use at ``used_at``. A read of memory is itself at fault, an empty tensor where it is used."""
         on_core = "" if core is None else f" on core {core}"
         if self.whole or self.location is None:
             related = () if self.location is None else ((self.location, self.what),)

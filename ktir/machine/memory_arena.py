@@ -2,8 +2,8 @@
 
 An *arena* is one memory space: the global memory, or the scratchpads of all cores one behind the other. Its bytes start
 as *poison*, a pattern that reads as NaN or -1, so that a value nobody wrote does not look like one. Beside the bytes
-stands the *shadow*, which is kept only while a program is checked: per granule whether it was ever written, and by which
-core in which epoch last.
+stands the *shadow*, which is kept only while a program is checked: per granule whether it was ever written, and by
+which core in which epoch last.
 
 Words. *allocation*: a named range of bytes that belongs together; an access has to stay inside the one it started in.
 *granule*: the bytes one entry of the shadow stands for, the smallest element size in use. *epoch*: a counter that the
@@ -119,7 +119,7 @@ class Arena:
     # ------------------------------------------------------------------------------------------------------ allocations
 
     def allocate(self, name: str, size: int, *, start: int | None = None) -> Allocation:
-        """A range of its own, aligned and with a guard behind it, or the range at ``start``, which may overlap others."""
+        """A range of its own, aligned, with a guard behind it; or the range at ``start``, which may overlap others."""
         if start is None:
             start = max((a.stop for a in self.allocations), default=0)
             start = -(-(start + (ALIGNMENT if start else 0)) // ALIGNMENT) * ALIGNMENT
