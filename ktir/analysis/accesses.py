@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
-from typing import Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import (
@@ -23,6 +24,9 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation
 
 from ktir.analysis.ranges import Frame, Integers, Symbol, Value
+
+if TYPE_CHECKING:
+    from ktir.analysis.footprint import Footprint
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +112,13 @@ class Access:
     frame: Frame
     order: int
     loops: tuple[Loop, ...]
+
+    @cached_property
+    def footprints(self) -> list[Footprint] | None:
+        """Where it goes, one footprint for each view it reaches; None where even the region is not known."""
+        from ktir.analysis.footprint import footprints
+
+        return footprints(self)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ktir.analysis import ranges
 from ktir.analysis.accesses import Access, DistributedView, Launch, View
 from ktir.analysis.findings import cores_text, doubtful, proven, unknown
-from ktir.analysis.footprint import Footprint, buffer_of, coordinate_boxes, footprints
+from ktir.analysis.footprint import Footprint, buffer_of, coordinate_boxes
 from ktir.analysis.ranges import Truths, Value
 from ktir.errors import Diagnostic, DistributedViewHole, DistributedViewOverlap, OutOfBounds
 
@@ -96,7 +96,7 @@ def question(access: Access, view: View, dim: int) -> str:
 
 def outside_buffer(access: Access, launch: Launch) -> Iterator[Diagnostic]:
     """Addresses before or behind the allocation that the view's pointer belongs to."""
-    for footprint in footprints(access) or ():
+    for footprint in access.footprints or ():
         size = size_of_region(footprint, launch)
         if size is None:
             continue

@@ -15,7 +15,7 @@ import numpy as np
 from ktir.analysis import ranges
 from ktir.analysis.accesses import Access, Launch, Tile, View
 from ktir.analysis.findings import doubtful, unknown
-from ktir.analysis.footprint import Footprint, Region, buffer_of, footprints, uncovered
+from ktir.analysis.footprint import Footprint, Region, buffer_of, uncovered
 from ktir.analysis.ranges import Integers
 from ktir.errors import Diagnostic, IncompleteCoverage, UninitialisedRead
 
@@ -28,7 +28,7 @@ def check_coverage(launches: Sequence[Launch]) -> Iterator[Diagnostic]:
     open_: dict[View, Access] = {}
     for launch in launches:
         for access in launch.accesses:
-            found = footprints(access)
+            found = access.footprints
             for footprint in found or ():
                 if access.kind == "read":
                     read.add(footprint.region)
@@ -50,7 +50,7 @@ def read_before_written(launches: Sequence[Launch]) -> Iterator[Diagnostic]:
     written: dict[Region, list[Footprint]] = defaultdict(list)
     for launch in launches:
         for access in launch.accesses:
-            for footprint in footprints(access) or ():
+            for footprint in access.footprints or ():
                 if access.kind == "write":
                     written[footprint.region].append(footprint)
         for access in launch.accesses:
@@ -59,7 +59,7 @@ def read_before_written(launches: Sequence[Launch]) -> Iterator[Diagnostic]:
 
 
 def never_written(launch: Launch, access: Access, written: dict[Region, list[Footprint]]) -> Iterator[Diagnostic]:
-    for footprint in footprints(access) or ():
+    for footprint in access.footprints or ():
         buffer = buffer_of(footprint, launch)
         stores = written[footprint.region]
         if buffer is None or buffer.operation is None or buffer in launch.filled or not footprint.exact:
@@ -84,7 +84,7 @@ def gaps(written: Sequence[Footprint], outputs: dict[View, Access]) -> Iterator[
     start, stop = (np.concatenate([getattr(f, end) for f in written]) for end in ("start", "stop"))
     sure = all(f.exact and f.certain.all() for f in written)
     for view, access in outputs.items():
-        for whole in footprints(whole_view(view, access)) or ():
+        for whole in whole_view(view, access).footprints or ():
             gap = uncovered(whole.start, whole.stop, start, stop) if whole.exact else None
             if gap is not None and any(f.exact is False for f in written):
                 gap = gap if not touches(written, gap) else None

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ktir.analysis.accesses import Launch, View, grid_of, legal
 from ktir.analysis.findings import cores_text, doubtful, proven
-from ktir.analysis.footprint import Footprint, Region, footprints
+from ktir.analysis.footprint import Footprint, Region
 from ktir.errors import (
     Diagnostic,
     GridExceedsMachine,
@@ -69,7 +69,7 @@ def check_spans(launch: Launch, limit: int) -> Iterator[Diagnostic]:
         return
     by_region: dict[Region, list[Footprint]] = defaultdict(list)
     for access in launch.accesses:
-        for footprint in footprints(access) or ():
+        for footprint in access.footprints or ():
             if footprint.region[0] == "global" and footprint.region[1] is not None:
                 by_region[footprint.region].append(footprint)
     for reached in by_region.values():

@@ -16,7 +16,7 @@ from xdsl.ir import Operation
 
 from ktir.analysis.accesses import Access, Launch
 from ktir.analysis.findings import doubtful, proven, unknown
-from ktir.analysis.footprint import Footprint, Region, clash, footprints
+from ktir.analysis.footprint import Footprint, Region, clash
 from ktir.analysis.ranges import Integers
 from ktir.analysis.variation import differs_by_core
 from ktir.dialect import ktdp
@@ -45,7 +45,7 @@ def by_region(launch: Launch, kind: str) -> tuple[dict[Region, list[Footprint]],
     for access in launch.accesses:
         if access.kind != kind:
             continue
-        found = footprints(access)
+        found = access.footprints
         if found is None:
             unplaced.append(access)
         for footprint in found or ():

@@ -14,7 +14,7 @@ import numpy as np
 
 from ktir.analysis.accesses import Access, Launch, Loop, View
 from ktir.analysis.findings import cores_text, doubtful, proven, unknown
-from ktir.analysis.footprint import CORE_STRIDE, Footprint, footprints, overlap
+from ktir.analysis.footprint import CORE_STRIDE, Footprint, overlap
 from ktir.analysis.ranges import Integers
 from ktir.errors import Diagnostic, OutOfBounds, ScratchpadOverflow, ScratchpadOverlap
 
@@ -23,7 +23,7 @@ def check_scratchpad(launch: Launch, capacity: int | None) -> Iterator[Diagnosti
     """Findings on one launch; ``capacity`` in bytes per core, None for no limit."""
     local: list[Footprint] = []
     for access in launch.accesses:
-        for footprint in footprints(access) or ():
+        for footprint in access.footprints or ():
             if footprint.view.space == "ct_local":
                 local.append(footprint)
                 yield from absent_owner(launch, footprint)
