@@ -8,7 +8,7 @@ decisions for each kernel, read off the IR.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
-from ktir.arrays import Array, dtype_name, is_array, to_numpy, to_torch
+from ktir.arrays import Array, dtype_name, is_array, is_torch, to_numpy, to_torch
 from ktir.errors import UnsupportedInput
 from ktir.module import Module
 from ktir.signature import Caller, Signature
@@ -95,7 +95,7 @@ class Plan:
         return "\n".join(lines)
 
 
-@dataclass
+@dataclass(frozen=True)
 class LastRun:
     """What the most recent call executed, by executor: operations of its level, and launches."""
 
@@ -131,7 +131,9 @@ class Program:
 
     def call(self, executor: Executor, /, *args: Any, **kwargs: Any) -> Any:
         """The same on a chosen executor."""
-        return self._caller.call(args, kwargs, lambda values: self._execute(executor, values))
+        caller = self._plain if _only_numpy((args, kwargs)) else self._caller
+        convert = _unchanged if isinstance(caller, Signature) else to_torch
+        return caller.call(args, kwargs, lambda values: [convert(each) for each in self._execute(executor, values)])
 
     @cached_property
     def lowered(self) -> LoweredProgram:
@@ -176,14 +178,13 @@ class Program:
             plan=self.plan.data,
             operators=self.operators,
             parameters={name: to_numpy(value) for name, value in self._parameters.items()},
-            signature=self._signature(),
+            signature=self._plain,
         )
         return save_package(Path(path), content)
 
-    def _execute(self, executor: Executor, values: Mapping[str, Any]) -> list[Any]:
+    def _execute(self, executor: Executor, values: Mapping[str, Any]) -> list[Array]:
         arguments = {name: to_numpy(value) for name, value in {**self._parameters, **values}.items()}
-        results = self._on_dataflow(arguments) if executor == "dataflow" else self._on_ktir(arguments)
-        return results if isinstance(self._caller, Signature) else [to_torch(result) for result in results]
+        return self._on_dataflow(arguments) if executor == "dataflow" else self._on_ktir(arguments)
 
     def _on_dataflow(self, arguments: Mapping[str, Array]) -> list[Array]:
         from ktir.backends.dataflow.run import run
@@ -203,12 +204,35 @@ class Program:
     def _result_names(self) -> list[str]:
         return result_names(self.module)
 
-    def _signature(self) -> Signature:
+    @cached_property
+    def _plain(self) -> Signature:
+        """The calling convention as plain data: for packages, and for calls without torch."""
         if isinstance(self._caller, Signature):
             return self._caller
         from ktir.saving import signature_of
 
         return signature_of(cast("Captured", self._caller))
+
+
+def _only_numpy(value: object) -> bool:
+    """Whether there are numpy arrays among nested arguments and no torch tensor."""
+    kinds = {is_torch(leaf) for leaf in _leaves(value) if is_array(leaf)}
+    return kinds == {False}
+
+
+def _leaves(value: object) -> Iterator[object]:
+    if isinstance(value, tuple | list):
+        for child in cast("Sequence[object]", value):
+            yield from _leaves(child)
+    elif isinstance(value, Mapping):
+        for child in cast("Mapping[object, object]", value).values():
+            yield from _leaves(child)
+    else:
+        yield value
+
+
+def _unchanged(array: Array) -> Array:
+    return array
 
 
 # ----------------------------------------------------------------------------------------------------------- compiling

@@ -13,12 +13,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
+import numpy as np
 import pytest
 import torch
 from torch import nn
 from transformers import AutoModel
 
 import ktir
+from ktir.arrays import to_numpy
 from tests.frontend.torch.blocks import Llama, LlamaLayer, RmsNorm, RotaryAttention, SwiGlu
 from tests.frontend.torch.test_minilm import PATH
 
@@ -131,6 +134,15 @@ def test_outputs_keep_their_structure_and_views_after_saving(tmp_path: Path) -> 
         assert torch.equal(result["scaled"], x * 3) and torch.equal(result["turned"], x.T)
         with pytest.raises(ktir.KtirError):
             each(x, scale=4.0)
+
+
+def test_arrays_in_give_arrays_out() -> None:
+    torch.manual_seed(0)
+    model, (x,) = made(SwiGlu(64, 128), BF16, 8, 64)
+    program = ktir.compile(model, (x,))
+    result = program(to_numpy(x))
+    assert isinstance(result, np.ndarray) and result.dtype == ml_dtypes.bfloat16
+    assert result.tobytes() == to_numpy(program(x)).tobytes()
 
 
 def test_weights_that_change_are_seen() -> None:
