@@ -98,7 +98,7 @@ def integer(on_ints: Callable[[int, int], int], on_arrays: Function) -> Callable
             if isinstance(a, int) and isinstance(b, int):
                 return wrap(on_ints(a, b), bits)
             if bits == 1:  # a Python int beside booleans would turn them into integers
-                a, b = (np.bool_(value) if isinstance(value, int) else value for value in (a, b))
+                a, b = (np.array(value, BOOL) if isinstance(value, int) else value for value in (a, b))
             return cast(Array, on_arrays(a, b))
 
         return function

@@ -7,8 +7,8 @@
   operation orders the two.
 
 Ordering. Every write leaves a stamp (epoch, core). The epoch moves on at each launch and each produce; ``seen[c, p]``
-is the epoch before which core c knows all writes of core p. In launches without inter-tile operations reads are noted and
-compared with the stamps at the end, so that the order in which cores happen to run does not matter.
+is the epoch before which core c knows all writes of core p. In launches without inter-tile operations reads are noted
+and compared with the stamps at the end, so that the order in which cores happen to run does not matter.
 """
 
 from __future__ import annotations

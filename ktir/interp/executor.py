@@ -314,7 +314,7 @@ class Binding:
         if isinstance(kind, MemRefType):
             return self._buffer(parameter, name, given)
         if isinstance(kind, TensorType):
-            return self._checked(given, name, element_of(kind), shape_of(kind))[None]
+            return self._checked(given, name, element_of(parameter.type), shape_of(parameter.type))[None]
         if isinstance(kind, IndexType) and is_array(given) and given.ndim:
             return self._pointer(parameter, name, given)
         if isinstance(kind, RuntimeArgType):
@@ -359,7 +359,8 @@ class Binding:
             for axis, (size, extent) in enumerate(zip(shape, array.shape, strict=True))
         ):
             raise self._fault(
-                f"argument {name} has shape {list(array.shape)}, @{self.entry.name} takes {[s if s >= 0 else '?' for s in shape]}",
+                f"argument {name} has shape {list(array.shape)}, @{self.entry.name} takes "
+                f"{[size if size >= 0 else '?' for size in shape]}",
                 "pass an array of that shape",
             )
         return array

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -17,7 +17,7 @@ from ktir.interp.compile import CompileOperation, FunctionCompiler, Step, any_la
 from ktir.interp.math_ops import FUNCTIONS
 from ktir.interp.numerics import Array, ElementType, Function, as_array, narrow, widen
 from ktir.interp.structured import Structure, compile_structure, contraction_step, operand_of
-from ktir.interp.values import Frame, Site
+from ktir.interp.values import Frame, Site, Value
 
 
 def inputs_of(op: Operation) -> list[SSAValue]:
@@ -43,7 +43,7 @@ def generic(compiler: FunctionCompiler, op: Operation) -> Step:
     attribute = op.properties["indexing_maps"]
     iterators = op.properties["iterator_types"]
     assert isinstance(attribute, ArrayAttr) and isinstance(iterators, ArrayAttr)
-    maps = _maps(attribute)
+    maps = _maps(cast(Attribute, attribute))
     kinds = cast("ArrayAttr[Attribute]", iterators)
     reduced = frozenset(number for number, each in enumerate(kinds) if "reduction" in str(each))
     return _structured(compiler, op, maps, reduced)
@@ -136,7 +136,7 @@ def maps_of(letters: str) -> tuple[list[AffineMap], frozenset[int]]:
 def contraction(compiler: FunctionCompiler, op: Operation) -> Step:
     require_result(compiler, op)
     stated = op.properties.get("indexing_maps")
-    if isinstance(stated, ArrayAttr) and len(maps := _maps(stated)) == 3:
+    if isinstance(stated, ArrayAttr) and len(maps := _maps(cast(Attribute, stated))) == 3:
         kept = {each.position for each in maps[2].results if isinstance(each, AffineDimExpr)}
         reduced = frozenset(range(maps[0].num_dims)) - kept
     else:
@@ -154,7 +154,8 @@ UNARY: Mapping[str, str] = MappingProxyType(
     {
         f"linalg.{name}": f"math.{target}"
         for name, target in {
-            "exp": "exp", "log": "log", "abs": "absf", "ceil": "ceil", "floor": "floor", "round": "round", "rsqrt": "rsqrt",
+            "exp": "exp", "log": "log", "abs": "absf", "ceil": "ceil", "floor": "floor", "round": "round",
+            "rsqrt": "rsqrt",
             "sqrt": "sqrt", "tanh": "tanh", "erf": "erf",
         }.items()
     }
@@ -286,14 +287,10 @@ def broadcast(compiler: FunctionCompiler, op: Operation) -> Step:
     def spread_like(value: Array, like: Array) -> Array:
         return np.broadcast_to(value[index], (len(value), *like.shape[1:]))
 
-    return compiler.emit(
-        op,
-        spread_like,
-        lambda result, values, masks: spread_like(
-            np.zeros(values[0].shape, bool) if masks[0] is None else masks[0], values[1]
-        ),
-        list(op.operands),
-    )
+    def lanes(result: Array, values: Sequence[Value], masks: Sequence[Array | None]) -> Array:
+        return spread_like(np.zeros(values[0].shape, bool) if masks[0] is None else masks[0], values[1])
+
+    return compiler.binary(op, spread_like, lanes, list(op.operands))
 
 
 def position(compiler: FunctionCompiler, op: Operation) -> None:

@@ -614,6 +614,7 @@ def require_covered(pieces: Pieces, tile: Tile, frame: Frame, site: Site) -> Non
         coordinates.append(int(first if isinstance(first, int) else first[row]) + int(shift))
     raise site.fail(
         DistributedViewHole,
-        f"touches coordinates {coordinates} of %{tile.view.name} on core {int(frame.cores[row])}, which no partition owns",
+        f"touches coordinates {coordinates} of %{tile.view.name} on core {int(frame.cores[row])}, which no partition "
+        "owns",
         "let the coordinate sets of the partitions cover what is accessed",
     )

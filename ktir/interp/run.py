@@ -23,7 +23,7 @@ MOST_TILES = 65536
 
 @dataclass(slots=True)
 class Launch:
-    """One execution of a kernel: ``grid`` extents, x fastest in flat tile ids (Q1). ``number`` counts launches from 1."""
+    """One execution of a kernel: ``grid`` extents, x fastest in flat tile ids (Q1); ``number`` counts from 1."""
 
     grid: tuple[int, ...]
     number: int
@@ -108,7 +108,7 @@ class Run:
         if size * self.memory.cores > self.max_bytes:
             raise site.fail(
                 LimitExceeded,
-                f"reaches byte {size - 1} of a scratchpad through %{view.name}: {self.memory.cores} of that size are more "
-                f"than {self.max_bytes} bytes",
+                f"reaches byte {size - 1} of a scratchpad through %{view.name}: {self.memory.cores} of that size are "
+                f"more than {self.max_bytes} bytes",
                 "place the buffer lower, or raise max_bytes",
             )

@@ -290,8 +290,8 @@ def _values(value: Value) -> Array:
 
 def _mask(value: Value) -> Array:
     if isinstance(value, Tainted):
-        return np.broadcast_to(value.mask, value.values.shape)
-    return np.zeros(value.shape, np.bool_)
+        return np.broadcast_to(value.mask, np.shape(value.values))
+    return np.zeros(np.shape(value), np.bool_)
 
 
 # -------------------------------------------------------------------------------------------------------------- shapes

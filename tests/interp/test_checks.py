@@ -350,7 +350,8 @@ def test_memory_limits() -> None:
 
 def test_scratchpads_have_the_size_of_the_machine() -> None:
     text = kernel(
-        ["%c = arith.constant 2600000 : index", "%c0 = arith.constant 0 : index", "%z = arith.constant dense<1.0> : tensor<64xf32>",
+        ["%c = arith.constant 2600000 : index", "%c0 = arith.constant 0 : index",
+         "%z = arith.constant dense<1.0> : tensor<64xf32>",
          view("%s", "%c", (64,), "f32", LOCAL), tile("%t", "%s", "%c0", (64,), (64,)), store("%z", "%t", (64,))], "",
     )  # fmt: skip
     run(text)
@@ -371,7 +372,8 @@ def test_grids_beyond_the_machine() -> None:
 
 def test_element_types_of_view_and_tensor() -> None:
     text = kernel(
-        [view("%v", "%x_ptr", (64,), "f16"), "%c0 = arith.constant 0 : index", tile("%t", "%v", "%c0", (64,), (64,), "f16"),
+        [view("%v", "%x_ptr", (64,), "f16"), "%c0 = arith.constant 0 : index",
+         tile("%t", "%v", "%c0", (64,), (64,), "f16"),
          load("%x", "%t", (64,), "f32")], "%x_ptr: index",
     )  # fmt: skip
     fails(errors.ElementTypeMismatch, text, "ktdp.load", {"x_ptr": x(64, dtype=np.float16)})
@@ -379,14 +381,17 @@ def test_element_types_of_view_and_tensor() -> None:
 
 def test_sets_that_do_not_fill_their_tile() -> None:
     lines = [view("%v", "%x_ptr", (64,)), "%c0 = arith.constant 0 : index",
-             tile("%t", "%v", "%c0", (64,), (64,)).replace("-d0 + 63", "-d0 + 31"), load("%x", "%t", (64,))]  # fmt: skip
+             tile("%t", "%v", "%c0", (64,), (64,)).replace("-d0 + 63", "-d0 + 31"),
+             load("%x", "%t", (64,))]  # fmt: skip
     fails(errors.TileShapeMismatch, kernel(lines, "%x_ptr: index"), "ktdp.construct_access_tile", {"x_ptr": x(64)})
 
 
 def test_accumulating_onto_an_empty_tensor_is_zero_with_a_warning() -> None:
     text = rows_kernel(
-        [f"%e = tensor.empty() : {shaped('tensor', (1, 64), 'f32')}", "%w = arith.constant dense<1.0> : tensor<64x64xf32>",
-         "%r = linalg.matmul ins(%x, %w : tensor<1x64xf32>, tensor<64x64xf32>) outs(%e : tensor<1x64xf32>) -> tensor<1x64xf32>"],
+        [f"%e = tensor.empty() : {shaped('tensor', (1, 64), 'f32')}",
+         "%w = arith.constant dense<1.0> : tensor<64x64xf32>",
+         "%r = linalg.matmul ins(%x, %w : tensor<1x64xf32>, tensor<64x64xf32>) outs(%e : tensor<1x64xf32>) "
+         "-> tensor<1x64xf32>"],
         4, 64,
     )  # fmt: skip
     for checks in (True, False):

@@ -236,7 +236,8 @@ def test_sets_that_are_no_boxes_fill_a_tile_in_order() -> None:
 
 def test_strided_overlapping_and_transposed_views() -> None:
     lines = [
-        view("%v", "%x_ptr", (3, 4), strides=(1, 3)), tile("%t", "%v", "0, 0", (3, 4), (3, 4)), load("%x", "%t", (3, 4)),
+        view("%v", "%x_ptr", (3, 4), strides=(1, 3)), tile("%t", "%v", "0, 0", (3, 4), (3, 4)),
+        load("%x", "%t", (3, 4)),
         view("%w", "%y_ptr", (3, 4)), tile("%u", "%w", "0, 0", (3, 4), (3, 4)), store("%x", "%u", (3, 4)),
     ]  # fmt: skip
     x = random(4, 3)
@@ -254,7 +255,8 @@ def test_gathers_and_scatters_are_those_of_numpy(data: st.DataObject) -> None:
     lines = [
         view("%v", "%x_ptr", (rows, columns)), view("%i", "%i_ptr", (picked,), "i32"),
         "%t = ktdp.construct_indirect_access_tile intermediate_variables(%m, %k) %v[ind(%i[%m]), (%k)] "
-        f"{{variables_space_set = {box(picked, columns)}, variables_space_order = {order(*((1, 0) if swap else (0, 1)))}}} "
+        f"{{variables_space_set = {box(picked, columns)}, "
+        f"variables_space_order = {order(*((1, 0) if swap else (0, 1)))}}} "
         f": memref<{rows}x{columns}xf32>, memref<{picked}xi32> -> {shaped('!ktdp.access_tile', shape, 'index')}",
         load("%x", "%t", shape),
         view("%w", "%y_ptr", shape), tile("%u", "%w", "0, 0", shape, shape), store("%x", "%u", shape),
@@ -274,7 +276,8 @@ def test_partitions_in_scratchpads_of_an_earlier_launch_are_read_by_all() -> Non
     n = 4
     put = [
         "%t = ktdp.get_compute_tile_id : index", "%c0 = arith.constant 0 : index", view("%v", "%x_ptr", (n, 64)),
-        tile("%xt", "%v", "%t, 0", (1, 64), (n, 64)), load("%x", "%xt", (1, 64)), view("%s", "%c0", (1, 64), "f32", LOCAL),
+        tile("%xt", "%v", "%t, 0", (1, 64), (n, 64)), load("%x", "%xt", (1, 64)),
+        view("%s", "%c0", (1, 64), "f32", LOCAL),
         tile("%st", "%s", "0, 0", (1, 64), (1, 64)), store("%x", "%st", (1, 64)),
     ]  # fmt: skip
     parts = [
@@ -307,7 +310,8 @@ def test_literal_addresses() -> None:
     lines = [
         "%c512 = arith.constant 512 : index", "%c1024 = arith.constant 1024 : index", "%c0 = arith.constant 0 : index",
         view("%v", "%c512", (8,), "f16"), tile("%t", "%v", "%c0", (8,), (8,), "f16"), load("%x", "%t", (8,), "f16"),
-        view("%s", "%c0", (8,), "f16", LOCAL), tile("%st", "%s", "%c0", (8,), (8,), "f16"), load("%z", "%st", (8,), "f16"),
+        view("%s", "%c0", (8,), "f16", LOCAL), tile("%st", "%s", "%c0", (8,), (8,), "f16"),
+        load("%z", "%st", (8,), "f16"),
         "%r = arith.addf %x, %z : tensor<8xf16>",
         view("%w", "%c1024", (8,), "f16"), tile("%u", "%w", "%c0", (8,), (8,), "f16"), store("%r", "%u", (8,), "f16"),
     ]  # fmt: skip
@@ -328,14 +332,18 @@ def _host(pad: str, last: str = "tensor<1x2x64xf16>") -> str:
     layout = LAYOUT.format(pad=pad)
     copy = [
         "%t = ktdp.get_compute_tile_id : index",
-        view("%v", "%x_ptr", (3, 2, 64), "f16", strides=(64, 192, 1)), tile("%xt", "%v", "%t, 0, 0", (1, 2, 64), (3, 2, 64), "f16"),
+        view("%v", "%x_ptr", (3, 2, 64), "f16", strides=(64, 192, 1)),
+        tile("%xt", "%v", "%t, 0, 0", (1, 2, 64), (3, 2, 64), "f16"),
         load("%x", "%xt", (1, 2, 64), "f16"), f"%d = arith.addf %x, %x : {last}",
-        view("%w", "%y_ptr", (3, 2, 64), "f16", strides=(64, 192, 1)), tile("%yt", "%w", "%t, 0, 0", (1, 2, 64), (3, 2, 64), "f16"),
+        view("%w", "%y_ptr", (3, 2, 64), "f16", strides=(64, 192, 1)),
+        tile("%yt", "%w", "%t, 0, 0", (1, 2, 64), (3, 2, 64), "f16"),
         store("%d", "%yt", (1, 2, 64), "f16"),
     ]  # fmt: skip
     main = f"""
-    func.func @main(%x: memref<3x100xf16> {{ktg.name = "input.x"}}, %y: memref<3x100xf16> {{ktg.name = "out", ktg.result = 0 : i64}}) {{
-      %a = memref.alloc() {{alignment = 128 : i64, ktdp.address = 256 : i64, ktdp.stick_layout = {layout}}} : memref<2x3x64xf16>
+    func.func @main(%x: memref<3x100xf16> {{ktg.name = "input.x"}},
+        %y: memref<3x100xf16> {{ktg.name = "out", ktg.result = 0 : i64}}) {{
+      %a = memref.alloc() {{alignment = 128 : i64, ktdp.address = 256 : i64,
+        ktdp.stick_layout = {layout}}} : memref<2x3x64xf16>
       %b = memref.alloc() {{alignment = 128 : i64, ktdp.stick_layout = {layout}}} : memref<2x3x64xf16>
       "ktg.transfer"(%x, %a) : (memref<3x100xf16>, memref<2x3x64xf16>) -> ()
       %p = memref.extract_aligned_pointer_as_index %a : memref<2x3x64xf16> -> index
