@@ -1,6 +1,7 @@
 """Properties of address allocation over time, on generated tenants."""
 
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ktir.maths.lifetimes import Allocation, Occupied, Room, Tenant, allocate, merged
 from tests.settings import examples
