@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from math import prod
 from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import (
@@ -1142,7 +1143,11 @@ class InterTileProduceOp(IRDLOperation):
     def _verify_disjoint(groups: AffineSet, producers: AffineSet) -> None:
         """No tile produces for two groups; sets that cannot be enumerated are not judged."""
         group_of: dict[tuple[int, ...], int] = {}
+        looked_at = 0
         for (group,) in enumerable_points(groups, ()):
+            looked_at += 1 + _box_size(producers, (group,))
+            if looked_at > ENUMERATION_LIMIT:
+                return
             for tile in enumerable_points(producers, (group,)):
                 if group_of.setdefault(tile, group) != group:
                     raise VerifyException(
@@ -1150,13 +1155,15 @@ class InterTileProduceOp(IRDLOperation):
                     )
 
 
+def _box_size(set: AffineSet, symbols: Sequence[int]) -> int:
+    """Points of the box around ``set``, those of unbounded dimensions left out."""
+    return prod(max(0, (stop or 0) - (start or 0)) for start, stop in bounds(set, symbols))
+
+
 def enumerable_points(set: AffineSet, symbols: Sequence[int]) -> list[tuple[int, ...]]:
     """The points of a small set; none of one that is too large or has no constant bounds."""
     try:
-        size = 1
-        for start, stop in bounds(set, symbols):
-            size *= max(0, (stop or 0) - (start or 0))
-        if size > ENUMERATION_LIMIT:
+        if _box_size(set, symbols) > ENUMERATION_LIMIT:
             return []
         return list(islice(points(set, symbols), ENUMERATION_LIMIT))
     except (UnboundedSet, ZeroDivisionError):

@@ -488,7 +488,7 @@ def _repaired() -> Dialect:
         (linalg.IndexOp, _verify_index),
         (linalg.ReduceOp, _verify_reduce),
     ):
-        kind.verify_ = rule(_stock_verifier(kind))
+        setattr(kind, "verify_", rule(_stock_verifier(kind)))  # noqa: B010  the stock methods name their parameters
     replace_text(linalg.GenericOp, _parse_generic)
     replace_text(linalg.ReduceOp, _parse_reduce, _print_reduce)
     replace_text(linalg.BroadcastOp, print=_print_broadcast)

@@ -17,11 +17,13 @@ MAX_NESTING = 256
 RECURSION_ROOM = 24_000
 """Python frames that the deepest legal text needs, with room to spare; plain Python calls take no C stack."""
 
-_BRACKETS = re.compile(r'"(?:[^"\\\n]++|\\.)*+"|//[^\n]*|->|[<>=]=|[][(){}<>]')
+_BRACKETS = re.compile(r'"(?:[^"\\\n]++|\\.)*+"|//[^\n]*|->|[<>=]=|\(\)|\[\]|\{\}|<>|[][(){}<>]')
 
 
 def first_too_deep(text: str) -> int | None:
     """Where ``text`` first nests deeper than :data:`MAX_NESTING`, or None."""
+    if sum(map(text.count, "([{<")) <= MAX_NESTING:
+        return None
     depth = 0
     for match in _BRACKETS.finditer(text):
         token = match.group()

@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import accumulate
+from math import prod
 from typing import Any
 
 from xdsl.context import Context
@@ -49,6 +51,9 @@ from ktir.location import Location
 
 TOLERATED = "ToleratedSpelling"
 """The code of every warning about a tolerated spelling."""
+
+MAX_DENSE_ELEMENTS = 1 << 24
+"""Elements of one dense literal: each is held, even where all are the same."""
 
 REMEDIES = {
     "M2": "write (%i) for a direct subscript, ind(%view[%i]) for an indirect one",
@@ -113,7 +118,7 @@ class Lines:
 
     def __init__(self, text: str, file: str) -> None:
         self.text, self.file = text, file
-        self.starts = [0, *(match.end() for match in re.finditer("\n", text))]
+        self.starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
 
     def location(self, position: int) -> Location:
         line = bisect_right(self.starts, position) - 1
@@ -285,6 +290,13 @@ class KtirParser(XdslParser, ToleratesSpellings):
             return super()._parse_dialect_type_or_attribute_body(*arguments, **named)
         except VerifyException as fault:
             self.raise_error(str(fault), position)
+
+    def _parse_dense_literal_type(self) -> Any:
+        position = self.pos
+        type = super()._parse_dense_literal_type()
+        if (elements := prod(type.get_shape())) > MAX_DENSE_ELEMENTS:
+            self.raise_error(f"dense literal of {elements} elements; at most {MAX_DENSE_ELEMENTS} are held", position)
+        return type
 
     def _parse_tensor_literal_element(self) -> AttrParser._TensorLiteralElement:
         element = super()._parse_tensor_literal_element()
