@@ -1,5 +1,7 @@
 """Properties of address allocation over time, on generated tenants."""
 
+from itertools import pairwise
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -52,5 +54,5 @@ def test_tenants_that_never_meet_share_addresses() -> None:
 @given(st.lists(st.builds(lambda a, n: Room(a, a + n), st.integers(0, 60), st.integers(1, 20)), max_size=8))
 def test_merged_rooms_are_disjoint_and_cover_the_same_addresses(rooms: list[Room]) -> None:
     result = merged(rooms)
-    assert all(left.stop <= right.start for left, right in zip(result, result[1:]))
+    assert all(left.stop <= right.start for left, right in pairwise(result))
     assert {a for r in result for a in range(r.start, r.stop)} == {a for r in rooms for a in range(r.start, r.stop)}

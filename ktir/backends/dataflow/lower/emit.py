@@ -298,6 +298,3 @@ def _placed(op: Operation, origin: Operation | None) -> Operation:
     if origin is not None:
         op.location = origin.location
     return op
-
-
-__all__ = ["Resolved", "UnitWriter"]

@@ -252,11 +252,6 @@ def _strides_for(view: View, shape: Sequence[int]) -> list[int]:
     return strides
 
 
-def _with_units(target: View, shape: Sequence[int]) -> View:
-    """The dimensions of ``target`` that are left when a slice is given without its unit dimensions."""
-    return _without_units(target, shape)
-
-
 def _extract(lowering: Lowering, op: Operation) -> None:
     assert isinstance(op, tensor.ExtractOp)
     source = lowering.tensor(op.tensor, op)
@@ -346,7 +341,7 @@ def _insert_into(
             moves.write(planner, limits, _piece_of(around, start, extents), piece)
     data = lowering.tensor(source, op)
     hole = target.sliced(offsets, sizes, steps)
-    moves.write(planner, limits, data, _with_units(hole, data.shape))
+    moves.write(planner, limits, data, _without_units(hole, data.shape))
     lowering.values[result] = view
     lowering.open[result] = target
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation
 
 from ktir.backends.dataflow.lower import moves
 from ktir.backends.dataflow.lower.context import Lowering, refuse, shape_and_element
@@ -512,7 +512,3 @@ def consume(lowering: Lowering, op: Operation) -> None:
         )
         receive(lowering, mask, target, origin)
         lowering.values[result] = view
-
-
-PartialTypes = Sequence[Attribute]
-Results = Sequence[SSAValue]
