@@ -15,7 +15,7 @@ from ktir.errors import UnknownOperation
 from ktir.interp.arith_ops import BINARY, choose, chosen_lanes
 from ktir.interp.compile import CompileOperation, FunctionCompiler, Step, any_lane, element_of, moved, shape_of
 from ktir.interp.math_ops import FUNCTIONS
-from ktir.interp.numerics import Array, ElementType, Function, as_array, narrow, widen
+from ktir.interp.numerics import BOOL, Array, ElementType, Function, as_array, narrow, widen
 from ktir.interp.structured import Structure, compile_structure, contraction_step, operand_of
 from ktir.interp.values import Frame, Site, Value
 
@@ -288,7 +288,8 @@ def broadcast(compiler: FunctionCompiler, op: Operation) -> Step:
         return np.broadcast_to(value[index], (len(value), *like.shape[1:]))
 
     def lanes(result: Array, values: Sequence[Value], masks: Sequence[Array | None]) -> Array:
-        return spread_like(np.zeros(values[0].shape, bool) if masks[0] is None else masks[0], values[1])
+        mask = masks[0]
+        return spread_like(np.zeros(np.shape(values[0]), BOOL) if mask is None else mask, values[1])
 
     return compiler.binary(op, spread_like, lanes, list(op.operands))
 
