@@ -1,7 +1,7 @@
 """What ``make test`` runs: each step in turn, all of them whatever fails, and a table of results and times at the end.
 
-Run as ``python -m tests.run_steps`` from the root of the repository; ``python -m tests.run_steps lit pytest`` runs only the
-steps named. Exits with 1 when a step failed, with 2 when a name is unknown.
+Run as ``python -m tests.run_steps`` from the root of the repository; ``python -m tests.run_steps lit pytest`` runs
+only the steps named. Exits with 1 when a step failed, with 2 when a name is unknown.
 """
 
 from __future__ import annotations

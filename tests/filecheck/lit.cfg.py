@@ -1,4 +1,4 @@
-"""How lit runs the IR tests: every text below this folder, with the tools of the running environment first on the path."""
+"""How lit runs the IR tests: every text below this folder, with the tools of this environment first on the path."""
 
 import os
 import sys

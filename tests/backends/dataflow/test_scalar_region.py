@@ -228,7 +228,9 @@ def test_what_the_simulator_does_not_know_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("op", "exact"), [(arith.AddfOp, np.sum), (arith.MaximumfOp, np.max), (arith.MulfOp, np.prod)], ids=str
+    ("op", "exact"),
+    [(arith.AddfOp, np.sum), (arith.MaximumfOp, np.max), (arith.MulfOp, np.prod)],
+    ids=lambda each: each.__name__,
 )
 @pytest.mark.parametrize("start", [False, True])
 def test_one_operation_reduces_in_f32_and_rounds_once(op, exact, start) -> None:
