@@ -1,0 +1,342 @@
+"""Access tiles of which some coordinates are read from memory: gathers and scatters.
+
+Words. subscript: what one dimension of the base is indexed by; *direct* is an expression, *indirect* an element of an
+index view. intermediate variable: a dimension of the set that the subscripts range over. captured: a value from
+outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    AffineSetAttr,
+    ArrayAttr,
+    BoolAttr,
+    IndexType,
+    IntegerAttr,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap, AffineSet
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.printer import Printer
+from xdsl.traits import IsTerminator, MemoryReadEffect, Pure
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
+
+from ktir.dialect.ktdp.syntax import (
+    parse_optional_symbols,
+    parse_values,
+    print_attributes,
+    print_expression,
+    print_symbols,
+    rank_of,
+    resolve_indices,
+    split_attributes,
+    verify_symbols,
+)
+from ktir.dialect.ktdp.types import (
+    AccessTileType,
+)
+from ktir.dialect.text.affine_reader import Subscripts, value_key
+from ktir.dialect.text.leniency import tolerate
+from ktir.maths.affine import canonical_map, canonical_set, sorted_expression, substitute
+
+
+@irdl_op_definition
+class RegionTerminatorOp(IRDLOperation):
+    """Ends the hidden region of an indirect access tile; never printed."""
+
+    name = "ktdp.region_terminator"
+
+    traits = traits_def(IsTerminator(), Pure())
+
+    assembly_format = "attr-dict"
+
+
+@irdl_op_definition
+class ConstructIndirectAccessTileOp(IRDLOperation):
+    """Coordinates of ``base`` of which some are read from memory.
+
+    For each point ``v`` of ``variables_space_set``, in lexicographic order of ``variables_space_order``, coordinate
+    ``d`` is ``map_d(captured, v)``, or what the index view of ``d`` holds at ``map_d(captured, v)``. Coordinates are
+    absolute in ``base``. Index views are read when the tile is loaded or stored. The hidden region only declares the
+    intermediate variables.
+    """
+
+    name = "ktdp.construct_indirect_access_tile"
+
+    base = operand_def()
+    index_views = var_operand_def()
+    captured = var_operand_def(IndexType)
+    symbol_operands = var_operand_def(IndexType)
+    tile = result_def(AccessTileType)
+    variables = region_def("single_block")
+
+    per_dim_subscript_kinds = prop_def(ArrayAttr)
+    per_dim_subscript_maps = prop_def(ArrayAttr)
+    variables_space_set = prop_def(AffineSetAttr)
+    variables_space_order = prop_def(AffineMapAttr)
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(MemoryReadEffect())
+
+    def __init__(
+        self,
+        base: SSAValue | Operation,
+        subscripts: Sequence[tuple[SSAValue | Operation | None, AffineMap]],
+        captured: Sequence[SSAValue | Operation],
+        variables_space_set: AffineSet,
+        variables_space_order: AffineMap,
+        result_type: AccessTileType,
+        symbol_operands: Sequence[SSAValue | Operation] = (),
+    ) -> None:
+        """``subscripts``: per dimension of ``base`` the index view, or None, and its map over captured values and
+        variables."""
+        super().__init__(
+            operands=[base, [view for view, _ in subscripts if view is not None], captured, symbol_operands],
+            result_types=[result_type],
+            properties={
+                "per_dim_subscript_kinds": ArrayAttr(BoolAttr.from_bool(view is not None) for view, _ in subscripts),
+                "per_dim_subscript_maps": ArrayAttr(AffineMapAttr(canonical_map(map)) for _, map in subscripts),
+                "variables_space_set": AffineSetAttr(canonical_set(variables_space_set)),
+                "variables_space_order": AffineMapAttr(canonical_map(variables_space_order)),
+            },
+            regions=[_variables_region([None] * variables_space_set.num_dims)],
+        )
+
+    @property
+    def kinds(self) -> tuple[bool, ...]:
+        """Per dimension of the base, whether its coordinate is read from an index view."""
+        return tuple(isinstance(kind, IntegerAttr) and bool(kind.value.data) for kind in self.per_dim_subscript_kinds)
+
+    @property
+    def maps(self) -> tuple[AffineMap, ...]:
+        """Per dimension of the base, the map over captured values and variables."""
+        return tuple(map.data for map in self.per_dim_subscript_maps if isinstance(map, AffineMapAttr))
+
+    def subscripts(self) -> Iterator[tuple[SSAValue | None, AffineMap]]:
+        """Per dimension of the base, its index view or None, and its map."""
+        views = iter(self.index_views)
+        return ((next(views) if kind else None, map) for kind, map in zip(self.kinds, self.maps, strict=True))
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ConstructIndirectAccessTileOp:
+        if parser.parse_optional_keyword("intermediate_variables") is None:
+            parser.raise_error("error parsing intermediate_variables")
+        variables = parse_values(parser)
+        base = parser.parse_unresolved_operand()
+        reader = _SubscriptReader(parser)
+        subscripts = reader.subscripts()
+        symbols = parse_optional_symbols(parser)
+        position = parser.pos
+        properties, attributes = split_attributes(cls, parser.parse_optional_attr_dict())
+        cls._check_text(parser, position, properties, len(symbols))
+        parser.parse_punctuation(":")
+        base_type, view_types, result_type = _parse_indirect_types(parser, sum(s[0] is not None for s in subscripts))
+        captured, maps = reader.over(variables, [results for _, results in subscripts])
+        views = [view for view, _ in subscripts if view is not None]
+        names = [variable.operand_name for variable in variables]
+        return cls.build(
+            operands=[
+                parser.resolve_operand(base, base_type),
+                [parser.resolve_operand(view, type) for view, type in zip(views, view_types, strict=True)],
+                resolve_indices(parser, captured),
+                resolve_indices(parser, symbols),
+            ],
+            result_types=[result_type],
+            properties={
+                **properties,
+                "per_dim_subscript_kinds": ArrayAttr(BoolAttr.from_bool(view is not None) for view, _ in subscripts),
+                "per_dim_subscript_maps": ArrayAttr(AffineMapAttr(map) for map in maps),
+            },
+            attributes=attributes,
+            regions=[_variables_region(names)],
+        )
+
+    @staticmethod
+    def _check_text(parser: Parser, position: int, properties: dict[str, Attribute], symbols: int) -> None:
+        space, order = properties.get("variables_space_set"), properties.get("variables_space_order")
+        if not isinstance(space, AffineSetAttr):
+            parser.raise_error("error parsing attributes: 'variables_space_set' is missing", position)
+        if not isinstance(order, AffineMapAttr):
+            parser.raise_error("error parsing attributes: 'variables_space_order' is missing", position)
+        if space.data.num_symbols != symbols:
+            parser.raise_error(
+                f"variables_space_set has {space.data.num_symbols} symbols but got {symbols} symbol operands", position
+            )
+
+    def print(self, printer: Printer) -> None:
+        variables = self.variables.block.args
+        printer.print_string(" intermediate_variables(")
+        printer.print_list(variables, printer.print_ssa_value)
+        printer.print_string(") ")
+        printer.print_ssa_value(self.base)
+        values = (*self.captured, *variables)
+
+        def subscript(view: SSAValue | None, map: AffineMap) -> None:
+            if view is not None:
+                printer.print_string("ind(")
+                printer.print_ssa_value(view)
+                printer.print_string("[")
+            else:
+                printer.print_string("(")
+            printer.print_list(map.results, lambda result: print_expression(printer, result, values))
+            printer.print_string(")" if view is None else "])")
+
+        with printer.in_square_brackets():
+            printer.print_list(self.subscripts(), lambda pair: subscript(*pair))
+        print_symbols(printer, self.symbol_operands)
+        print_attributes(printer, self, leave_out=("per_dim_subscript_kinds", "per_dim_subscript_maps"))
+        printer.print_string(" : ")
+        printer.print_list((self.base.type, *self.index_views.types), printer.print_attribute)
+        printer.print_string(" -> ")
+        printer.print_attribute(self.tile.type)
+
+    def verify_(self) -> None:
+        space, order = self.variables_space_set.data, self.variables_space_order.data
+        variables = len(self.variables.block.args)
+        if space.num_dims != order.num_dims:
+            raise VerifyException(
+                f"variables_space_set dimensions ({space.num_dims}) must match variables_space_order inputs "
+                f"({order.num_dims})"
+            )
+        if order.num_dims != len(order.results):
+            raise VerifyException(
+                f"variables_space_order must have equal number of inputs ({order.num_dims}) and outputs "
+                f"({len(order.results)})"
+            )
+        if variables != space.num_dims:
+            raise VerifyException(
+                f"number of intermediate variables ({variables}) must match variables_space_set dimensions "
+                f"({space.num_dims})"
+            )
+        verify_symbols("variables_space_set", space, self.symbol_operands)
+        self._verify_subscripts(variables)
+        rank = len(self.tile.type.get_shape())
+        if rank != space.num_dims:
+            raise VerifyException(
+                f"result type rank ({rank}) must match variables_space_set dimensions ({space.num_dims})"
+            )
+
+    def _verify_subscripts(self, variables: int) -> None:
+        kinds, maps = self.per_dim_subscript_kinds.data, self.per_dim_subscript_maps.data
+        if len(kinds) != len(maps):
+            raise VerifyException(
+                f"per_dim_subscript_kinds size ({len(kinds)}) must match per_dim_subscript_maps size ({len(maps)})"
+            )
+        base_rank = rank_of(self.base.type)
+        if base_rank is None:
+            raise VerifyException("base must be a ranked memref or tensor type")
+        if len(kinds) != base_rank:
+            raise VerifyException(f"number of subscripts ({len(kinds)}) must match base rank ({base_rank})")
+        if not all(isa(kind, BoolAttr) for kind in kinds):
+            raise VerifyException("per_dim_subscript_kinds must contain BoolAttr elements")
+        for position, map in enumerate(maps):
+            if not isinstance(map, AffineMapAttr):
+                raise VerifyException(f"per_dim_subscript_maps[{position}] must be an AffineMapAttr")
+        if sum(self.kinds) != len(self.index_views):
+            raise VerifyException(
+                f"number of indirect dimensions ({sum(self.kinds)}) must match number of indirect memrefs "
+                f"({len(self.index_views)})"
+            )
+        expected = len(self.captured) + variables
+        for dimension, (view, map) in enumerate(self.subscripts()):
+            self._verify_subscript(dimension, view, map, expected)
+
+    def _verify_subscript(self, dimension: int, view: SSAValue | None, map: AffineMap, expected: int) -> None:
+        if map.num_dims != expected:
+            raise VerifyException(
+                f"subscript map for dimension {dimension} has {map.num_dims} dimensions, but expected {expected} "
+                "(captured_variables + intermediate_variables)"
+            )
+        results = len(map.results)
+        if view is None and results != 1:
+            raise VerifyException(
+                f"direct subscript map for dimension {dimension} must produce exactly 1 result, but produces {results}"
+            )
+        if view is not None and (rank := rank_of(view.type)) != results:
+            raise VerifyException(
+                f"indirect subscript map for dimension {dimension} produces {results} results, but indirect memref has "
+                f"rank {rank}"
+            )
+
+
+def _variables_region(names: Sequence[str | None]) -> Region:
+    """One index argument per intermediate variable, and the terminator."""
+    block = Block(arg_types=[IndexType()] * len(names))
+    for argument, name in zip(block.args, names, strict=True):
+        argument.name_hint = name if name is not None and SSAValue.is_valid_name(name) else None
+    block.add_op(RegionTerminatorOp())
+    return Region(block)
+
+
+class _SubscriptReader:
+    """Reads the subscripts of an indirect access tile; which names are variables is only decided afterwards."""
+
+    def __init__(self, parser: Parser) -> None:
+        self.parser = parser
+        self.values = Subscripts(parser)
+
+    def subscripts(self) -> list[tuple[UnresolvedOperand | None, list[AffineExpr]]]:
+        """Per subscript the index view, or None, and the expressions."""
+        subscripts = self.parser.parse_comma_separated_list(self.parser.Delimiter.SQUARE, self._subscript)
+        if self.values.symbols:
+            self.parser.raise_error("error canonicalizing subscripts: symbol(...) has no meaning here")
+        return subscripts
+
+    def _subscript(self) -> tuple[UnresolvedOperand | None, list[AffineExpr]]:
+        parser = self.parser
+        if parser.parse_optional_keyword("ind") is not None:
+            with parser.in_parens():
+                view = parser.parse_unresolved_operand()
+                return view, self.values.bracket()
+        position = parser.pos
+        content = parser.lexer.input.content
+        expression = self.values.expression()
+        if content[position] != "(" or not content[position : parser.pos].rstrip().endswith(")"):
+            tolerate(parser, "M2", "a direct subscript must be parenthesised", position)
+        return None, [expression]
+
+    def over(
+        self, variables: Sequence[UnresolvedOperand], results: Sequence[Sequence[AffineExpr]]
+    ) -> tuple[list[UnresolvedOperand], list[AffineMap]]:
+        """The captured values, and the maps of them and the variables."""
+        names = [value_key(variable) for variable in variables]
+        captured = [operand for key, operand in self.values.dims.items() if key not in names]
+        places = [*(value_key(operand) for operand in captured), *names]
+        dims = [AffineDimExpr(places.index(key)) for key in self.values.dims]
+        maps = [
+            AffineMap(len(places), 0, tuple(sorted_expression(substitute(result, dims, ())) for result in each))
+            for each in results
+        ]
+        return captured, maps
+
+
+def _parse_indirect_types(parser: Parser, views: int) -> tuple[Attribute, Sequence[Attribute], Attribute]:
+    """``base type, index view types -> tile type``; older text has a comma before the tile type."""
+    position = parser.pos
+    types: list[Attribute] = [*parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)]
+    if isinstance(types[-1], AccessTileType):
+        tolerate(parser, "M4", "the result type must follow '->'", position)
+        result = types.pop()
+    else:
+        parser.parse_punctuation("->")
+        result = parser.parse_type()
+    if len(types) != views + 1:
+        parser.raise_error(
+            f"expected {views + 1} types (base + {views} indirect memrefs), but got {len(types)}", position
+        )
+    return types[0], types[1:], result
