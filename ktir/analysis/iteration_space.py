@@ -20,8 +20,9 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any, Literal, cast
 
-from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import ArrayAttr, DenseIntOrFPElementsAttr, TensorType
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Attribute, BlockArgument, Operation, Region, SSAValue
@@ -225,13 +226,13 @@ class _Ties:
             case LinalgStructuredOperation() if isinstance(op, linalg.FillOp) and is_free(op.results[0]):
                 pass
             case linalg.TransposeOp():
-                order = cast("tuple[int, ...]", op.permutation.get_values())
+                order = op.permutation.get_values()
                 source = self.operand(op, 0)
                 self.tie(self.value(op.results[0]), [source[dim] for dim in order])
             case LinalgStructuredOperation():
                 self._read_structured(op)
             case linalg.BroadcastOp():
-                added = cast("tuple[int, ...]", op.dimensions.get_values())
+                added = op.dimensions.get_values()
                 result = self.value(op.results[0])
                 self.tie(self.operand(op, 0), [each for dim, each in enumerate(result) if dim not in added])
             case tensor.CollapseShapeOp():
@@ -270,7 +271,7 @@ class _Ties:
         for inner in op.body.block.ops:
             match inner:
                 case linalg.IndexOp():
-                    self.indexed.append(loops[inner.dim.value.data])
+                    self.indexed.append(loops[int(inner.dim.value.data)])
                 case _:
                     pass
 
@@ -364,7 +365,7 @@ def _view_axes(value: SSAValue, operand_axes: Sequence[Sequence[Axis]]) -> tuple
         case tensor.ExpandShapeOp():
             return operand, _expand(op, axes), offset
         case linalg.TransposeOp():
-            return operand, [axes[dim] for dim in cast("tuple[int, ...]", op.permutation.get_values())], offset
+            return operand, [axes[dim] for dim in op.permutation.get_values()], offset
         case linalg.BroadcastOp():
             return operand, _broadcast(op, axes), offset
         case tensor.ExtractSliceOp():
@@ -387,7 +388,7 @@ def _expand(op: tensor.ExpandShapeOp, axes: Sequence[list[Axis]]) -> list[list[A
 
 
 def _broadcast(op: linalg.BroadcastOp, axes: Sequence[list[Axis]]) -> list[list[Axis]]:
-    added = cast("tuple[int, ...]", op.dimensions.get_values())
+    added = op.dimensions.get_values()
     kept = iter(axes)
     shape = shape_of(op.results[0])
     return [[Axis(size, ())] if dim in added else next(kept) for dim, size in enumerate(shape)]

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects import arith, func, linalg, tensor
+from xdsl.dialects import arith, func, tensor
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     AnyFloat,
@@ -25,12 +25,14 @@ from xdsl.dialects.builtin import (
     IntegerType,
     ModuleOp,
     TensorType,
+    i32,
     i64,
 )
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from ktir.analysis.iteration_space import VIEWS, is_free, is_splat, shape_of, view_source
+from ktir.analysis.iteration_space import VIEWS, is_free, shape_of, view_source
 from ktir.dialect.ktg import GatherOp
 from ktir.passes.fuse import is_pointwise
 from ktir.passes.graph import erase_unused, graph_functions
@@ -70,12 +72,13 @@ def number_of(value: SSAValue) -> Number | None:
     while (source := view_source(value)) is not None:
         value = source
     owner = value.owner
-    if isinstance(owner, linalg.FillOp | tensor.SplatOp) and is_free(value):
+    if not isinstance(owner, Operation) or not is_free(value):
+        return None
+    if isinstance(owner, linalg.FillOp | tensor.SplatOp):
         return _constant(owner.operands[0])
-    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, DenseIntOrFPElementsAttr) and is_splat(owner):
-        return _number(
-            cast("float", owner.value.get_values()[0]), cast("TensorType[Attribute]", value.type).element_type
-        )
+    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, DenseIntOrFPElementsAttr):
+        element = cast("TensorType[Attribute]", value.type).element_type
+        return _number(cast("float", owner.value.get_values()[0]), element)
     return None
 
 
@@ -106,7 +109,9 @@ def _take_numbers_in(op: linalg.GenericOp) -> None:
         block.args[position].replace_all_uses_with(constant.result)
         block.erase_arg(block.args[position])
         del maps[position]
-        op.inputs = [value for at, value in enumerate(op.inputs) if at != position]
+        inputs = [value for at, value in enumerate(op.inputs) if at != position]
+        op.operands = [*inputs, *op.outputs]
+        op.properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, [len(inputs), len(op.outputs)])
     op.indexing_maps = ArrayAttr(AffineMapAttr(map) for map in maps)
 
 

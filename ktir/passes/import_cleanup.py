@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from typing import cast
 
 from xdsl.context import Context
-from xdsl.dialects import func, linalg, tensor
+from xdsl.dialects import func, tensor
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, DenseArrayBase, ModuleOp, i64
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.passes import ModulePass
@@ -43,9 +44,8 @@ class ReadThroughBroadcast(RewritePattern):
         for position in range(len(op.inputs)):
             source = values[position].owner
             if isinstance(source, linalg.BroadcastOp) and _loops_have_extents(maps, position):
-                spread = cast("linalg.BroadcastOp", source)
-                maps[position] = _without(maps[position], spread.dimensions.get_values())
-                values[position] = spread.input
+                maps[position] = _without(maps[position], source.dimensions.get_values())
+                values[position] = source.input
                 changed = True
         if changed:
             op.operands = values

@@ -45,7 +45,8 @@ def kernel_function(name: str, kernel: KernelOp, schedule: Schedule) -> func.Fun
     return function
 
 
-def _argument_attributes(kernel: KernelOp) -> ArrayAttr[DictionaryAttr]:
+def _argument_attributes(kernel: KernelOp) -> ArrayAttr[DictionaryAttr] | None:
+    """The layout of each buffer in sticks; None where there is none, as a text without attributes reads."""
     entries: list[Attribute] = []
     for layouts, values in ((kernel.operand_layouts, kernel.operands), (kernel.result_layouts, kernel.results)):
         entries += [StringAttr("")] * len(values) if layouts is None else layouts.data

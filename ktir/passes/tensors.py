@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from math import prod
 from typing import cast
 
-from xdsl.dialects import linalg, tensor
+from xdsl.dialects import tensor
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, TensorType, i64
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, SSAValue
 
 from ktir.passes.emitter import Scope

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, cast
 
-from xdsl.dialects import arith, linalg, scf, tensor
+from xdsl.dialects import arith, scf, tensor
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     AnyFloat,
@@ -26,6 +26,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     TensorType,
 )
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -259,7 +260,7 @@ class TileBody:
     def _index(
         self, op: LinalgStructuredOperation, inner: linalg.IndexOp, order: Sequence[str], home: Scope, block: Block
     ) -> SSAValue:
-        names = self.space.loop_dims[op][cast("int", inner.dim.value.data)]
+        names = self.space.loop_dims[op][inner.dim.value.data]
         if not names:
             return self.index.constant(0)
         iterations = home.iterations(names[0])
