@@ -285,6 +285,11 @@ class _Ties:
             self.factors.unify([factor for member in group for factor in long[member]], dim)
 
     def _read_slice(self, op: tensor.ExtractSliceOp) -> None:
+        shown = op.source
+        while (whole := view_source(shown)) is not None:
+            shown = whole
+        if not isinstance(shown, BlockArgument) or not isinstance(shown.block.parent_op(), KernelOp):
+            raise Unfit("a slice of a value that the kernel computes")
         source, result = self.operand(op, 0), self.value(op.result)
         for position, dim in enumerate(sliced_dims(op)):
             if shape_of(op.source)[dim] == shape_of(op.result)[position]:

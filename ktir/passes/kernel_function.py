@@ -50,6 +50,8 @@ def _argument_attributes(kernel: KernelOp) -> ArrayAttr[DictionaryAttr] | None:
     entries: list[Attribute] = []
     for layouts, values in ((kernel.operand_layouts, kernel.operands), (kernel.result_layouts, kernel.results)):
         entries += [StringAttr("")] * len(values) if layouts is None else layouts.data
+    if not any(isinstance(entry, StickLayoutAttr) for entry in entries):
+        return None
     return ArrayAttr(DictionaryAttr({LAYOUT: entry} if isinstance(entry, StickLayoutAttr) else {}) for entry in entries)
 
 

@@ -48,7 +48,7 @@ def _grids(module: ModuleOp) -> dict[str, int]:
     return {op.sym_name.data: op.attributes["grid"].data[0].value.data for op in kernels}  # pyright: ignore
 
 
-@settings(max_examples=examples(400), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(160), deadline=None, suppress_health_check=list(HealthCheck))
 @given(graphs())
 def test_compiling_keeps_the_numbers(drawn: tuple[Graph, str]) -> None:
     graph, text = drawn
