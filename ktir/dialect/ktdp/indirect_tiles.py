@@ -7,15 +7,22 @@ outside.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from typing import cast
 
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     AffineSetAttr,
     ArrayAttr,
     BoolAttr,
+    DenseArrayBase,
     IndexType,
     IntegerAttr,
+    NoneAttr,
+    StringAttr,
+    UnitAttr,
+    i32,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap, AffineSet
@@ -35,6 +42,7 @@ from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, MemoryReadEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
+from xdsl.utils.lexer import Span
 
 from ktir.dialect.ktdp.syntax import (
     parse_optional_symbols,
@@ -51,7 +59,7 @@ from ktir.dialect.ktdp.types import (
     AccessTileType,
 )
 from ktir.dialect.text.affine_reader import Subscripts, value_key
-from ktir.dialect.text.leniency import tolerate
+from ktir.dialect.text.leniency import HasOldForm, tolerate
 from ktir.maths.affine import canonical_map, canonical_set, sorted_expression, substitute
 
 
@@ -67,7 +75,7 @@ class RegionTerminatorOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ConstructIndirectAccessTileOp(IRDLOperation):
+class ConstructIndirectAccessTileOp(IRDLOperation, HasOldForm):
     """Coordinates of ``base`` of which some are read from memory.
 
     For each point ``v`` of ``variables_space_set``, in lexicographic order of ``variables_space_order``, coordinate
@@ -165,6 +173,28 @@ class ConstructIndirectAccessTileOp(IRDLOperation):
             attributes=attributes,
             regions=[_variables_region(names)],
         )
+
+    def modernise(self) -> tuple[str, str] | None:
+        """The first specification named one index view, or none, for each dimension in ``memory_view_names``."""
+        old = {name: self._take(name) for name in ("memory_view_names", "memory_view_subscripts", "common_variables")}
+        maps, names = old["memory_view_subscripts"], old["memory_view_names"]
+        if maps is None:
+            return None
+        if not isinstance(maps, ArrayAttr):
+            raise VerifyException("memory_view_subscripts must be an array of affine maps")
+        subscripts = cast(ArrayAttr[Attribute], maps)
+        segments = self.properties.get("operandSegmentSizes")
+        if isinstance(segments, DenseArrayBase) and len(segments) == 3:  # symbols came later
+            sizes = cast("tuple[int, ...]", segments.get_values())
+            self.properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, (*sizes, 0))
+        self.properties["per_dim_subscript_maps"] = subscripts
+        self.properties["per_dim_subscript_kinds"] = ArrayAttr(
+            BoolAttr.from_bool(kind) for kind in _old_kinds(names, len(subscripts.data), len(self.index_views))
+        )
+        return "M5", "'memory_view_subscripts' is called 'per_dim_subscript_maps' now"
+
+    def _take(self, name: str) -> Attribute | None:
+        return self.properties.pop(name, None) or self.attributes.pop(name, None)
 
     @staticmethod
     def _check_text(parser: Parser, position: int, properties: dict[str, Attribute], symbols: int) -> None:
@@ -283,6 +313,21 @@ def _variables_region(names: Sequence[str | None]) -> Region:
     return Region(block)
 
 
+def _old_kinds(names: Attribute | None, dimensions: int, views: int) -> list[bool]:
+    """Which dimensions are indirect: those with a view in ``names``, or all or none where that is the only reading."""
+    if isinstance(names, ArrayAttr):
+        entries = cast(ArrayAttr[Attribute], names).data
+        kinds = [not isinstance(entry, UnitAttr | NoneAttr) and entry != StringAttr("") for entry in entries]
+        if len(kinds) == dimensions and sum(kinds) == views:
+            return kinds
+    elif views in (0, dimensions):
+        return [views > 0] * dimensions
+    raise VerifyException("memory_view_names does not say which dimensions are indirect (rule M5)")
+
+
+_BARE_VIEW = re.compile(r"(%)?[\w$.-]+(?:#\d+)?\s*\[")
+
+
 class _SubscriptReader:
     """Reads the subscripts of an indirect access tile; which names are variables is only decided afterwards."""
 
@@ -304,11 +349,27 @@ class _SubscriptReader:
                 view = parser.parse_unresolved_operand()
                 return view, self.values.bracket()
         position = parser.pos
+        if (view := self._view_without_ind()) is not None:
+            return view, self.values.bracket()
         content = parser.lexer.input.content
         expression = self.values.expression()
         if content[position] != "(" or not content[position : parser.pos].rstrip().endswith(")"):
             tolerate(parser, "M2", "a direct subscript must be parenthesised", position)
         return None, [expression]
+
+    def _view_without_ind(self) -> UnresolvedOperand | None:
+        """The view of an indirect subscript in old text, ``%view[..]`` or ``view[..]``; nothing is read of another."""
+        parser = self.parser
+        match = _BARE_VIEW.match(parser.lexer.input.content, parser.pos)
+        if match is None:
+            return None
+        tolerate(parser, "M2", "an indirect subscript must be written ind(%view[..])", parser.pos)
+        if match[1]:
+            return parser.parse_unresolved_operand()
+        position = parser.pos
+        name = parser.parse_identifier()
+        # An operand's span begins with its '%'; here it takes the character before the name in its place.
+        return UnresolvedOperand(Span(position - 1, position + len(name), parser.lexer.input), 0)
 
     def over(
         self, variables: Sequence[UnresolvedOperand], results: Sequence[Sequence[AffineExpr]]

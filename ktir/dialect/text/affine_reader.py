@@ -29,12 +29,15 @@ from xdsl.parser import AttrParser, UnresolvedOperand
 from xdsl.parser import Parser as XdslParser
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
+from ktir.dialect.text.leniency import tolerate
 from ktir.maths.affine import ALWAYS, combine, constraint, is_symbolic, negate, subtract
 
 Leaf = Callable[[], AffineExpr | None]
 """Reads a variable if one stands at the current position."""
 
 PRECEDENCE = {"+": 1, "-": 1, "*": 2, "floordiv": 2, "ceildiv": 2, "mod": 2}
+OLD_OPERATORS = {"/": "floordiv", "%": "mod"}
+"""How the first specification wrote quotients and remainders in subscripts (rule M3)."""
 KINDS = {
     "+": AffineBinaryOpKind.Add,
     "*": AffineBinaryOpKind.Mul,
@@ -54,6 +57,7 @@ class ExpressionReader:
 
     parser: AttrParser
     leaf: Leaf
+    reads_old_operators: bool = False
     depth: int = 0
     terms: int = 0
 
@@ -61,20 +65,28 @@ class ExpressionReader:
         return self._operators(self._primary(), 1)
 
     def _operators(self, left: AffineExpr, least: int) -> AffineExpr:
-        while (precedence := PRECEDENCE.get(self.parser._current_token.text, 0)) >= least:
+        while (precedence := self._precedence()) >= least:
             operator = self.parser._consume_token()
             self.terms += 1
             if self.terms > MAX_TERMS:
                 self.parser.raise_error(f"affine expression has more than {MAX_TERMS} operators", operator.span)
             right = self._primary()
-            if PRECEDENCE.get(self.parser._current_token.text, 0) > precedence:
+            if self._precedence() > precedence:
                 right = self._operators(right, precedence + 1)
             left = self._combine(operator.text, left, right, operator.span.start)
         return left
 
+    def _precedence(self) -> int:
+        """Of the operator at the current position; 0 where there is none."""
+        text = self.parser._current_token.text
+        return PRECEDENCE.get(OLD_OPERATORS.get(text, text) if self.reads_old_operators else text, 0)
+
     def _combine(self, operator: str, left: AffineExpr, right: AffineExpr, position: int) -> AffineExpr:
         if operator == "-":
             return subtract(left, right)
+        if operator in OLD_OPERATORS:
+            tolerate(self.parser, "M3", f"'{operator}' is written '{OLD_OPERATORS[operator]}' now", position)
+            operator = OLD_OPERATORS[operator]
         if operator == "*" and not is_symbolic(left) and not is_symbolic(right):
             self.parser.raise_error(
                 "non-affine expression: at least one of the multiply operands has to be either a constant or symbolic",
@@ -225,7 +237,7 @@ class Subscripts:
         return AffineSymExpr(list(self.symbols).index(value_key(operand)))
 
     def expression(self) -> AffineExpr:
-        return ExpressionReader(self.parser, self.leaf).expression()
+        return ExpressionReader(self.parser, self.leaf, reads_old_operators=True).expression()
 
     def bracket(self) -> list[AffineExpr]:
         """``[%i + 4, symbol(%n)]``"""

@@ -17,6 +17,17 @@ class ToleratesSpellings(ABC):
         """``rule`` is broken at ``position``: note a warning, or raise in strict mode."""
 
 
+class HasOldForm(ABC):
+    """An operation whose generic form had other attributes once."""
+
+    @abstractmethod
+    def modernise(self) -> tuple[str, str] | None:
+        """Gives the operation its present attributes; returns the rule and what it says, or None if nothing was old.
+
+        Raises :class:`xdsl.utils.exceptions.VerifyException` where the old form has no new one.
+        """
+
+
 def tolerate(parser: object, rule: str, message: str, position: int) -> None:
     """Reports a tolerated spelling to ``parser``, if it wants to know."""
     if isinstance(parser, ToleratesSpellings):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from math import prod
 from typing import Any
@@ -29,7 +30,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     UnknownLoc,
 )
-from xdsl.ir import Operation
+from xdsl.ir import Block, Operation, TypeAttribute
 from xdsl.ir.affine import AffineMap, AffineSet
 from xdsl.irdl import IRDLOperation, OptPropertyDef
 from xdsl.parser import AttrParser
@@ -37,14 +38,15 @@ from xdsl.parser import Parser as XdslParser
 from xdsl.parser.generic_parser import ParserState
 from xdsl.utils.exceptions import ParseError as XdslParseError
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.lexer import Input, Position
-from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
+from xdsl.utils.lexer import Input, Position, Span
+from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind
 
 from ktir.dialect.context import create_context
 from ktir.dialect.locations import location_of
 from ktir.dialect.text.affine_reader import parse_map, parse_set
-from ktir.dialect.text.leniency import ToleratesSpellings
+from ktir.dialect.text.leniency import HasOldForm, ToleratesSpellings
 from ktir.dialect.text.limits import MAX_NESTING, first_too_deep, recursion_room
+from ktir.dialect.text.old_spellings import REMOVED_OPERATIONS, RENAMED_TYPES, new_name
 from ktir.dialect.verification import verify
 from ktir.errors import Diagnostic, KtirError, NestingTooDeep, ParseError
 from ktir.location import Location
@@ -56,13 +58,20 @@ MAX_DENSE_ELEMENTS = 1 << 24
 """Elements of one dense literal: each is held, even where all are the same."""
 
 REMEDIES = {
+    "M1": "write 'ktdp.' for 'ktir.'",
     "M2": "write (%i) for a direct subscript, ind(%view[%i]) for an indirect one",
+    "M3": "write 'floordiv' for '/' and 'mod' for '%'",
     "M4": "write '-> !ktdp.access_tile<..>'",
+    "M5": "write per_dim_subscript_kinds and per_dim_subscript_maps",
+    "M6": "write 'f16' for 'fp16'",
     "M12": "write !ktdp.tile_future<(T, ..), groups = #set>",
     "M13": "leave ': T' out before '->'",
     "M14": "write the set as groups = .. inside the tile_future type",
     "M15": "let the result have the type of the partial; drop its unit dimensions by tensor.collapse_shape",
+    "M17": "write arith.maximumf or arith.minimumf",
     "Q5": "write the attribute",
+    "T1": "move the definition before the first operation of the text",
+    "T2": "move the definition before the first use",
 }
 
 
@@ -113,6 +122,9 @@ def parse_unverified(text: str, file: str = "-", *, strict: bool = False, contex
         raise ParseError(message, location=lines.location(position)) from fault
 
 
+_ALIAS_DEFINITION = re.compile(r"^[ \t]*([#!][\w$.-]+)[ \t]*=[ \t]*", re.MULTILINE)
+
+
 class Lines:
     """Turns positions of a text into lines and columns."""
 
@@ -126,9 +138,14 @@ class Lines:
 
 
 class KtirLexer(MLIRLexer):
-    """xDSL's lexer, with string literals read in linear time whether they end or not."""
+    """xDSL's lexer, with string literals read in linear time whether they end or not, and a ``%`` that stands alone."""
 
     _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
+
+    def _lex_prefixed_ident(self, start_pos: Position) -> MLIRToken:
+        if self.input.content.startswith(("% ", "%("), start_pos):
+            return self._form_token(MLIRTokenKind.SLASH, start_pos)  # the remainder of old subscripts
+        return super()._lex_prefixed_ident(start_pos)
 
 
 class KtirParser(XdslParser, ToleratesSpellings):
@@ -202,9 +219,7 @@ class KtirParser(XdslParser, ToleratesSpellings):
         span = self._current_token.span
         custom = self._parse_optional_token(MLIRTokenKind.BARE_IDENT)
         name = custom.text if custom else self.expect(self.parse_optional_str_literal, "operation name expected")
-        kind = self.ctx.get_optional_op(name, dialect_stack=self._parser_state.dialect_stack)
-        if kind is None:
-            self.raise_error(f"Operation {name} is not registered", span)
+        kind = self._operation_kind(name, span)
         self._parser_state.dialect_stack.append(kind.dialect_name())
         try:
             if not custom:
@@ -218,8 +233,37 @@ class KtirParser(XdslParser, ToleratesSpellings):
             op.location = location
         return op
 
+    def _operation_kind(self, name: str, span: Span) -> type[Operation]:
+        stack = self._parser_state.dialect_stack
+        if (kind := self.ctx.get_optional_op(name, dialect_stack=stack)) is not None:
+            return kind
+        if (renamed := new_name(name)) is not None:
+            rule, present = renamed
+            if (kind := self.ctx.get_optional_op(present)) is not None:
+                self.tolerate(rule, f"'{name}' is called '{present}' now", span.start)
+                return kind
+        if name in REMOVED_OPERATIONS:
+            raise ParseError(
+                f"'{name}' was removed from the dialect, and no rule translates it (rule M16)",
+                location=self.lines.location(span.start),
+                remedy=REMOVED_OPERATIONS[name],
+            )
+        self.raise_error(f"Operation {name} is not registered", span)
+
+    def _parse_block_body(self, block: Block) -> None:
+        """Operations, and between them definitions of aliases, which belong at the top of a text."""
+        while True:
+            super()._parse_block_body(block)
+            if self._current_token.kind not in (MLIRTokenKind.HASH_IDENT, MLIRTokenKind.EXCLAMATION_IDENT):
+                return
+            self.tolerate("T1", "an alias is defined inside an operation", self.pos)
+            self._parse_alias_def()
+
     def _parse_generic_operation(self, op_type: type[Operation]) -> Operation:
+        position = self.pos
         op = super()._parse_generic_operation(op_type)
+        if isinstance(op, HasOldForm) and (rule := op.modernise()) is not None:
+            self.tolerate(*rule, position)
         if isinstance(op, IRDLOperation):
             for name, definition in op.get_irdl_definition().properties.items():
                 default = None if isinstance(definition, OptPropertyDef) else definition.default_value
@@ -262,16 +306,28 @@ class KtirParser(XdslParser, ToleratesSpellings):
         places = self.parse_comma_separated_list(self.Delimiter.SQUARE, self._parse_location)
         return FusedLoc(tuple(places), metadata)
 
+    def _parse_extended_type_or_attribute(self, attr_or_dialect_name: str, is_type: bool) -> Any:
+        alias = ("!" if is_type else "#") + attr_or_dialect_name
+        is_alias = "." not in alias and self._current_token.kind is not MLIRTokenKind.LESS
+        if is_alias and alias not in self.attribute_aliases and alias in self.alias_definitions:
+            self.tolerate("T2", f"alias '{alias}' is used before its definition", self.pos - len(alias))
+            self._resolve_ahead(alias)
+        return super()._parse_extended_type_or_attribute(attr_or_dialect_name, is_type)
+
+    @cached_property
+    def alias_definitions(self) -> dict[str, int]:
+        """Where the value of each alias begins that stands at the start of a line."""
+        return {match[1]: match.end() for match in _ALIAS_DEFINITION.finditer(self.lines.text)}
+
     def _resolve_ahead(self, alias: str) -> None:
-        """Reads the definition of a location alias that only follows later in the text."""
+        """Reads the definition of an alias that only follows later in the text."""
         if alias in self.attribute_aliases:
             return
-        definition = re.search(rf"^[ \t]*{re.escape(alias)}[ \t]*=[ \t]*(?=loc\b)", self.lines.text, re.MULTILINE)
-        if definition is None:
+        if alias not in self.alias_definitions:
             self.raise_error(f"undefined symbol alias '{alias}'")
         here = self.pos
         self.attribute_aliases[alias] = UnknownLoc()  # ends a cycle of aliases
-        self._resume_from(definition.end())
+        self._resume_from(self.alias_definitions[alias])
         self.attribute_aliases[alias] = self.parse_attribute()
         self.resolved_ahead.add(alias)
         self._resume_from(here)
@@ -283,6 +339,14 @@ class KtirParser(XdslParser, ToleratesSpellings):
 
     def parse_affine_set(self) -> AffineSet:
         return parse_set(self)
+
+    def _parse_optional_integer_or_float_type(self) -> TypeAttribute | None:
+        type = super()._parse_optional_integer_or_float_type()
+        if type is None and self._current_token.text in RENAMED_TYPES:
+            token = self._consume_token()
+            type = RENAMED_TYPES[token.text]
+            self.tolerate("M6", f"'{token.text}' is called '{type}' now", token.span.start)
+        return type
 
     def _parse_dialect_type_or_attribute_body(self, *arguments: Any, **named: Any) -> Any:
         position = self.pos
