@@ -1,7 +1,7 @@
 """Addresses for buffers of ``@main``: those that are in use at the same time lie apart, the others share.
 
-A buffer is in use from the first operation that touches it, or its pointer, to the last. Words as in
-:mod:`ktir.maths.lifetimes`.
+A buffer is in use from the first operation that touches it, or its pointer, to the last; one that holds a parameter
+always, since parameters stay where they are between calls. Words as in :mod:`ktir.maths.lifetimes`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from typing import cast
 
 from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from ktir.analysis.layout_rules import element_bytes
 from ktir.dialect.ktdp import memory_space_of
+from ktir.dialect.ktg import TransferOp
 from ktir.dialect.locations import location_of
 from ktir.errors import CannotPlan
 from ktir.maths.lifetimes import Allocation, Occupied, Room, Tenant, allocate
@@ -46,7 +47,8 @@ def give_addresses(function: func.FuncOp, kind: str, capacity: int, alignment: i
     open_: list[tuple[memref.AllocOp, Tenant]] = []
     occupied: list[Occupied] = []
     for number, op in enumerate(buffers(function, kind)):
-        tenant = Tenant(f"{number:06}", _bytes(op), *_lifetime(op, times))
+        lifetime = (0, len(times)) if _holds_parameter(op, function) else _lifetime(op, times)
+        tenant = Tenant(f"{number:06}", _bytes(op), *lifetime)
         if ADDRESS in op.attributes:
             start = cast("IntegerAttr", op.attributes[ADDRESS]).value.data
             occupied.append(Occupied(tenant, Room(start, start + tenant.size)))
@@ -70,6 +72,16 @@ def _type(op: memref.AllocOp) -> MemRefType[Attribute]:
 
 def _bytes(op: memref.AllocOp) -> int:
     return prod(_type(op).get_shape()) * element_bytes(_type(op).element_type)
+
+
+def _holds_parameter(op: memref.AllocOp, function: func.FuncOp) -> bool:
+    """Whether a parameter of ``function`` is copied to a buffer."""
+    if function.arg_attrs is None:
+        return False
+    copies = [use.operation for use in op.memref.uses if isinstance(use.operation, TransferOp)]
+    sources = [copy.source for copy in copies if copy.destination is op.memref]
+    arguments = [source for source in sources if isinstance(source, BlockArgument)]
+    return any("ktg.parameter" in function.arg_attrs.data[argument.index].data for argument in arguments)
 
 
 def _lifetime(op: memref.AllocOp, times: dict[Operation, int]) -> tuple[int, int]:

@@ -75,6 +75,18 @@ def _canonicalize() -> type[ModulePass]:
     return KtirCanonicalizePass
 
 
+def _migrate() -> type[ModulePass]:
+    from ktir.passes.migrate import MigratePass
+
+    return MigratePass
+
+
+def _check_inter_tile() -> type[ModulePass]:
+    from ktir.passes.check_inter_tile import CheckInterTilePass
+
+    return CheckInterTilePass
+
+
 def all_passes() -> dict[str, Factory]:
     """Every pass of this layer, in the order of the standard pipeline."""
     return {
@@ -89,4 +101,7 @@ def all_passes() -> dict[str, Factory]:
         "ktir-allocate-scratchpad": _allocate_scratchpad,
         "ktir-allocate-global": _allocate_global,
         "ktir-canonicalize": _canonicalize,
+        "ktir-migrate": _migrate,
+        "ktir-check-inter-tile": _check_inter_tile,
+        "ktir-check-legality": _check_inter_tile,  # what the reference dialect calls it
     }
