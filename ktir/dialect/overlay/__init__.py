@@ -40,9 +40,9 @@ def _builtin() -> Dialect:
 
 
 def _func() -> Dialect:
-    from xdsl.dialects.func import Func
+    from ktir.dialect.overlay.func import FUNC
 
-    return Func
+    return FUNC
 
 
 def _arith() -> Dialect:
@@ -52,9 +52,9 @@ def _arith() -> Dialect:
 
 
 def _math() -> Dialect:
-    from xdsl.dialects.math import Math
+    from ktir.dialect.overlay.math import MATH
 
-    return Math
+    return MATH
 
 
 def _scf() -> Dialect:

@@ -3,7 +3,8 @@
 * ``cmpi`` and ``cmpf`` on tensors give a tensor of i1; stock xDSL gives one i1, which real MLIR refuses.
 * ``select`` takes a tensor of conditions, written ``: tensor<..xi1>, tensor<..>``.
 * The casts work on tensors, element by element.
-* ``trunci`` has overflow flags.
+* ``trunci`` has overflow flags; several flags are printed with a space between them.
+* ``extf`` and ``truncf`` have fast-math flags, ``truncf`` a rounding mode.
 * ``index_castui`` and ``remf`` exist.
 """
 
@@ -12,7 +13,15 @@ from __future__ import annotations
 from typing import Any
 
 from xdsl.dialects import arith
-from xdsl.dialects.arith import Arith, IntegerOverflowAttr, boolLike, floatingPointLike, signlessIntegerLike
+from xdsl.dialects.arith import (
+    Arith,
+    FastMathFlagsAttr,
+    IntegerOverflowAttr,
+    IntegerOverflowFlag,
+    boolLike,
+    floatingPointLike,
+    signlessIntegerLike,
+)
 from xdsl.dialects.builtin import (
     AnyFloat,
     IndexType,
@@ -23,22 +32,25 @@ from xdsl.dialects.builtin import (
     container_of,
     i1,
 )
-from xdsl.ir import Attribute, Dialect, Operation, SSAValue
+from xdsl.ir import Attribute, Dialect, EnumAttribute, Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     OperandDef,
+    OptPropertyDef,
     PropertyDef,
     ResultDef,
     base,
+    irdl_attr_definition,
     irdl_op_definition,
     operand_def,
     result_def,
     traits_def,
 )
-from xdsl.parser import Parser
+from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.str_enum import StrEnum
 from xdsl.utils.type import get_element_type_or_self
 
 from ktir.dialect.overlay.repair import extended, redefine, replace_text
@@ -161,6 +173,71 @@ def _widen_cast(kind: Any, source: Any, target: Any, verify: Any) -> None:
     redefine(kind, operands={"input": OperandDef(source)}, results={"result": ResultDef(target)}, verify=verify)
 
 
+class RoundingMode(StrEnum):
+    """What happens to what a narrower float cannot hold."""
+
+    TO_NEAREST_EVEN = "to_nearest_even"
+    DOWNWARD = "downward"
+    UPWARD = "upward"
+    TOWARD_ZERO = "toward_zero"
+    TO_NEAREST_AWAY = "to_nearest_away"
+
+
+@irdl_attr_definition
+class RoundingModeAttr(EnumAttribute[RoundingMode]):
+    """A rounding mode; only its word is written where an operation says it."""
+
+    name = "arith.roundingmode"
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(self.data.value)
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> RoundingMode:
+        with parser.in_angle_brackets():
+            return parser.parse_str_enum(RoundingMode)
+
+
+def _parse_truncf(cls: type[arith.TruncFOp], parser: Parser) -> arith.TruncFOp:
+    """``%x to_nearest_even fastmath<contract> : f32 to f16``"""
+    operand = parser.parse_unresolved_operand()
+    properties: dict[str, Attribute] = {}
+    if (mode := parser.parse_optional_keyword_in([*RoundingMode])) is not None:
+        properties["roundingmode"] = RoundingModeAttr(RoundingMode(mode))
+    if parser.parse_optional_keyword("fastmath") is not None:
+        properties["fastmath"] = FastMathFlagsAttr(FastMathFlagsAttr.parse_parameter(parser))
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":")
+    source = parser.parse_type()
+    parser.parse_keyword("to")
+    op = cls(parser.resolve_operand(operand, source), parser.parse_type())
+    op.properties |= properties
+    op.attributes |= attributes
+    return op
+
+
+def _print_truncf(op: arith.TruncFOp, printer: Printer) -> None:
+    printer.print_string(" ")
+    printer.print_ssa_value(op.input)
+    if isinstance(mode := op.properties.get("roundingmode"), RoundingModeAttr):
+        printer.print_string(f" {mode.data.value}")
+    if isinstance(fastmath := op.properties.get("fastmath"), FastMathFlagsAttr):
+        printer.print_string(" fastmath")
+        fastmath.print_parameter(printer)
+    printer.print_op_attributes(op.attributes)
+    printer.print_string(" : ")
+    printer.print_attribute(op.input.type)
+    printer.print_string(" to ")
+    printer.print_attribute(op.result.type)
+
+
+def _print_overflow(self: IntegerOverflowAttr, printer: Printer) -> None:
+    flags = [flag.value for flag in IntegerOverflowFlag if flag in self.data]
+    with printer.in_angle_brackets():
+        printer.print_string(", ".join(flags) or "none")
+
+
 @irdl_op_definition
 class IndexCastUIOp(IRDLOperation):
     """Converts between an integer and an index without a sign."""
@@ -209,10 +286,24 @@ def _repaired() -> Dialect:
         verify=_verify_narrowing,
         assembly_format="$input (`overflow` `` $overflowFlags^)? attr-dict `:` type($input) `to` type($result)",
     )
-    _widen_cast(arith.ExtFOp, floatingPointLike, floatingPointLike, _verify_widening)
-    _widen_cast(arith.TruncFOp, floatingPointLike, floatingPointLike, _verify_narrowing)
+    redefine(
+        arith.ExtFOp,
+        properties={"fastmath": OptPropertyDef(base(FastMathFlagsAttr))},
+        verify=_verify_widening,
+        assembly_format="$input (`fastmath` `` $fastmath^)? attr-dict `:` type($input) `to` type($result)",
+    )
+    replace_text(arith.TruncFOp, _parse_truncf, _print_truncf)
+    redefine(
+        arith.TruncFOp,
+        properties={
+            "roundingmode": OptPropertyDef(base(RoundingModeAttr)),
+            "fastmath": OptPropertyDef(base(FastMathFlagsAttr)),
+        },
+        verify=_verify_narrowing,
+    )
+    setattr(IntegerOverflowAttr, "print_parameter", _print_overflow)  # noqa: B010  the stock method names its parameters
     _widen_cast(arith.IndexCastOp, signlessIntegerLike, signlessIntegerLike, _verify_index_cast)
-    return extended(Arith, [IndexCastUIOp, RemFOp])
+    return extended(Arith, [IndexCastUIOp, RemFOp], [RoundingModeAttr])
 
 
 ARITH = _repaired()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from xdsl.ir import Dialect, Operation
+from xdsl.ir import Attribute, Dialect, Operation
 from xdsl.irdl import IRDLOperation, OpDef, OperandDef, PropertyDef, ResultDef
 from xdsl.irdl.operations import get_accessors_from_op_def
 
@@ -48,7 +48,9 @@ def replace_text(
         setattr(kind, "print", print)  # noqa: B010  the stock method names its parameters
 
 
-def extended(dialect: Dialect, operations: Sequence[type[Operation]]) -> Dialect:
-    """``dialect`` with more operations."""
+def extended(
+    dialect: Dialect, operations: Sequence[type[Operation]], attributes: Sequence[type[Attribute]] = ()
+) -> Dialect:
+    """``dialect`` with more operations and attributes."""
     interfaces = dialect._interfaces  # pyright: ignore[reportPrivateUsage]  there is no public list of them
-    return Dialect(dialect.name, [*dialect.operations, *operations], [*dialect.attributes], [*interfaces])
+    return Dialect(dialect.name, [*dialect.operations, *operations], [*dialect.attributes, *attributes], [*interfaces])

@@ -4,7 +4,7 @@
 * ``extract_slice`` and ``insert_slice`` name one offset, size and stride per dimension, stay inside the tensor, and
   have the type that their sizes say; unit dimensions may be dropped.
 * ``extract`` and ``insert`` name one index per dimension; ``empty`` one size per dynamic dimension.
-* ``generate`` exists.
+* ``generate`` exists, and so do those of :mod:`ktir.dialect.overlay.tensor_ops`.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from ktir.dialect.overlay.repair import extended, redefine
+from ktir.dialect.overlay.tensor_ops import OPERATIONS
 
 
 def _groups(reassociation: ArrayAttr[Any]) -> list[list[int]]:
@@ -214,7 +215,7 @@ class GenerateOp(IRDLOperation):
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
         printer.print_list(self.dynamic_extents, printer.print_ssa_value)
-        printer.print_string(" " if self.dynamic_extents else "")
+        printer.print_string(" ")
         printer.print_region(self.body)
         printer.print_op_attributes(self.attributes)
         printer.print_string(" : ")
@@ -240,7 +241,7 @@ def _repaired() -> Dialect:
     redefine(tensor.ExtractOp, verify=_verify_extract)
     redefine(tensor.InsertOp, verify=_verify_insert)
     redefine(tensor.EmptyOp, verify=_verify_empty)
-    return extended(Tensor, [GenerateOp])
+    return extended(Tensor, [GenerateOp, *OPERATIONS])
 
 
 TENSOR = _repaired()
