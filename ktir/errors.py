@@ -76,6 +76,10 @@ class VerifyError(KtirError):
     """The IR breaks a rule of its dialect."""
 
 
+class NotMigratable(KtirError):
+    """Old KTIR that no rule turns into new KTIR; names the rule that is missing."""
+
+
 class PipelineError(KtirError):
     """A pass pipeline names an unknown pass, or options a pass does not have."""
 

@@ -16,6 +16,7 @@ from xdsl.ir.affine import (
     AffineBinaryOpExpr,
     AffineBinaryOpKind,
     AffineConstantExpr,
+    AffineConstraintExpr,
     AffineConstraintKind,
     AffineDimExpr,
     AffineExpr,
@@ -25,20 +26,26 @@ from xdsl.ir.affine import (
 )
 
 from ktir.errors import UnboundedSet
-from ktir.maths.affine import ALWAYS, constraint
+from ktir.maths.affine import ALWAYS, add, constraint
 
 
-def box_set(sizes: Sequence[int]) -> AffineSet:
-    """The points from zero up to, not including, ``sizes``; no dimension at all gives the one empty point."""
-    constraints = tuple(
-        each
-        for position, size in enumerate(sizes)
-        for each in (
-            constraint(AffineConstraintKind.ge, AffineDimExpr(position), AffineConstantExpr(0)),
-            constraint(AffineConstraintKind.le, AffineDimExpr(position), AffineConstantExpr(size - 1)),
-        )
-    )
-    return AffineSet(len(sizes), 0, constraints or (ALWAYS,))
+def box_set(sizes: Sequence[int | None]) -> AffineSet:
+    """The points from zero up to, not including, ``sizes``; no dimension at all gives the one empty point.
+
+    A size of None is a symbol; symbols are numbered from left to right.
+    """
+    symbols = [position for position, size in enumerate(sizes) if size is None]
+    constraints: list[AffineConstraintExpr] = []
+    for position, size in enumerate(sizes):
+        dimension = AffineDimExpr(position)
+        constraints.append(constraint(AffineConstraintKind.ge, dimension, AffineConstantExpr(0)))
+        last = AffineConstantExpr(size - 1) if size is not None else _before(AffineSymExpr(symbols.index(position)))
+        constraints.append(constraint(AffineConstraintKind.le, dimension, last))
+    return AffineSet(len(sizes), len(symbols), tuple(constraints) or (ALWAYS,))
+
+
+def _before(expression: AffineExpr) -> AffineExpr:
+    return add(expression, AffineConstantExpr(-1))
 
 
 def range_set(ranges: Sequence[tuple[int, int]]) -> AffineSet:

@@ -17,12 +17,11 @@ Words. group: tiles that exchange with each other. dependency: the producers who
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
 from xdsl.ir.affine import AffineSet
 from xdsl.passes import ModulePass
 from xdsl.traits import get_effects
@@ -32,8 +31,8 @@ from ktir.dialect.locations import location_of
 from ktir.errors import VerifyError
 from ktir.maths.sets import bounds, contains
 
-MAX_TILES = 1 << 16
-"""Tiles of a group, and groups of a future, that are looked at; larger sets are not judged."""
+MAX_NUMBERS = 1 << 20
+"""How many tile and group numbers are looked at for one operation; what lies beyond is not judged."""
 
 Taker = ktdp.InterTileConsumeOp | ktdp.InterTileReduceOp
 
@@ -73,14 +72,15 @@ def _taker_faults(taker: Taker) -> Iterator[str]:
     produce = taker.future.owner
     if not isinstance(produce, ktdp.InterTileProduceOp):
         return
-    for group in numbers(produce.future.type.groups.data) or ():
-        producers = numbers(produce.producer_tiles_per_group.data, group)
-        consumers = numbers(taker.consumer_tiles_per_group.data, group)
+    numbers = Numbers()
+    for group in numbers.of(produce.future.type.groups.data) or ():
+        producers = numbers.of(produce.producer_tiles_per_group.data, group)
+        consumers = numbers.of(taker.consumer_tiles_per_group.data, group)
         if producers is None or consumers is None:
             continue
         if isinstance(taker, ktdp.InterTileReduceOp):
             yield from _membership_faults(group, producers, consumers)
-        yield from _dependency_faults(taker, group, producers, consumers)
+        yield from _dependency_faults(taker, group, producers, consumers, numbers)
 
 
 def _reducer_faults(reduce: ktdp.InterTileReduceOp) -> Iterator[str]:
@@ -102,7 +102,9 @@ def _membership_faults(group: int, producers: Sequence[int], consumers: Sequence
         )
 
 
-def _dependency_faults(taker: Taker, group: int, producers: Sequence[int], consumers: Sequence[int]) -> Iterator[str]:
+def _dependency_faults(
+    taker: Taker, group: int, producers: Sequence[int], consumers: Sequence[int], numbers: Numbers
+) -> Iterator[str]:
     """R3, R8 and R4."""
     dependency = taker.producer_dependency_per_consumer
     if dependency is None:
@@ -112,15 +114,15 @@ def _dependency_faults(taker: Taker, group: int, producers: Sequence[int], consu
                 "producer_dependency_per_consumer is required to name each consumer tile's single source"
             )
         return
-    taken: set[int] = set()
+    served, taken = set(producers), set[int]()
     every_set_was_read = True
     for consumer in consumers:
-        sources = numbers(dependency.data, *(consumer, group)[: dependency.data.num_symbols])
+        sources = numbers.of(dependency.data, *(consumer, group)[: dependency.data.num_symbols])
         if sources is None:
             every_set_was_read = False
             continue
         taken.update(sources)
-        yield from _source_faults(taker, group, consumer, sources, producers)
+        yield from _source_faults(taker, group, consumer, sources, served)
     idle = [producer for producer in producers if producer not in taken]
     if idle and every_set_was_read:
         yield (
@@ -130,7 +132,7 @@ def _dependency_faults(taker: Taker, group: int, producers: Sequence[int], consu
 
 
 def _source_faults(
-    taker: Taker, group: int, consumer: int, sources: Sequence[int], producers: Sequence[int]
+    taker: Taker, group: int, consumer: int, sources: Sequence[int], producers: Set[int]
 ) -> Iterator[str]:
     strangers = [source for source in sources if source not in producers]
     if strangers:
@@ -145,14 +147,22 @@ def _source_faults(
         )
 
 
-def numbers(set: AffineSet, *symbols: int) -> list[int] | None:
-    """The natural numbers in a set of one dimension; None where it has no constant upper bound or too many."""
-    if set.num_dims != 1 or set.num_symbols != len(symbols):
-        return None
-    try:
-        ((start, stop),) = bounds(set, symbols)
-        if stop is None or stop - max(0, start or 0) > MAX_TILES:
+@dataclass
+class Numbers:
+    """Enumerates sets of one dimension, as long as there are not too many numbers in all."""
+
+    left: int = MAX_NUMBERS
+
+    def of(self, set: AffineSet, *symbols: int) -> list[int] | None:
+        """The natural numbers in ``set``; None where it has no constant upper bound, or too many."""
+        if set.num_dims != 1 or set.num_symbols != len(symbols):
             return None
-        return [number for number in range(max(0, start or 0), stop) if contains(set, (number,), symbols)]
-    except ZeroDivisionError:  # a semi-affine set whose divisor is zero here
-        return None
+        try:
+            ((start, stop),) = bounds(set, symbols)
+            candidates = range(max(0, start or 0), stop or 0)
+            self.left -= len(candidates)
+            if stop is None or self.left < 0:
+                return None
+            return [number for number in candidates if contains(set, (number,), symbols)]
+        except (ZeroDivisionError, OverflowError):  # a divisor that is zero here; a range that is too long
+            return None

@@ -4,7 +4,7 @@ Most old spellings are gone once a text is read (rules M1 to M6, M12 to M14, M17
 mean. What is left is in the IR itself:
 
 * M7, M8: ``spyre_memory_space`` becomes ``memory_space``, in attributes and in types;
-* M9, M10: the memories ``L0`` and ``unspecified`` have no new name; they are refused unless an option says what they are;
+* M9, M10: the memories ``L0`` and ``unspecified`` have no new name; they are refused, or an option says what they are;
 * M15: a reduction whose result lost unit dimensions gets the type of its partials and a ``tensor.collapse_shape``;
 * Q5: a memory view gets the coordinate set and the memory space that were taken for granted.
 
@@ -107,7 +107,7 @@ class Spelling:
             case ktdp.MemorySpaceAttribute():
                 return self.space(attribute)
             case ArrayAttr():
-                return ArrayAttr([self.spelled(each) for each in cast(ArrayAttr[Attribute], attribute).data])
+                return ArrayAttr([self.spelled(each) for each in attribute.data])
             case DictionaryAttr():
                 return DictionaryAttr({name: self.spelled(each) for name, each in attribute.data.items()})
             case ParametrizedAttribute():
@@ -190,7 +190,7 @@ def _collapse_after(reduce: ktdp.InterTileReduceOp, result: SSAValue, partial: A
 
 
 def reshapes(value: SSAValue, target: Tensor, at: Operation) -> list[Operation]:
-    """Operations that drop the unit dimensions of ``value`` and give it those of ``target``; the last has the result."""
+    """Operations that give ``value`` the unit dimensions of ``target``; the last one has the result."""
     source = cast(Tensor, value.type)
     if not isa(source, Tensor) or not isa(target, Tensor) or _without_units(source) != _without_units(target):
         raise NotMigratable(

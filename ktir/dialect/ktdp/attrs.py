@@ -83,6 +83,12 @@ class SpyreMemorySpaceAttr(MemorySpaceAttribute):
         )
 
     @classmethod
+    def of(cls, space: MemorySpace) -> SpyreMemorySpaceAttr:
+        if space.kind == "global":
+            return cls("HBM")
+        return cls("LX", NOT_GIVEN if space.core is None else space.core)
+
+    @classmethod
     def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
         return _parse_space(parser, cls.NAMES, "core")
 

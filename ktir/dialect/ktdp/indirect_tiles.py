@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     IndexType,
     IntegerAttr,
+    IntegerType,
     NoneAttr,
     StringAttr,
     UnitAttr,
@@ -184,9 +185,8 @@ class ConstructIndirectAccessTileOp(IRDLOperation, HasOldForm):
             raise VerifyException("memory_view_subscripts must be an array of affine maps")
         subscripts = cast(ArrayAttr[Attribute], maps)
         segments = self.properties.get("operandSegmentSizes")
-        if isinstance(segments, DenseArrayBase) and len(segments) == 3:  # symbols came later
-            sizes = cast("tuple[int, ...]", segments.get_values())
-            self.properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, (*sizes, 0))
+        if isa(segments, DenseArrayBase[IntegerType]) and len(segments) == 3:  # symbols came later
+            self.properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, (*segments.get_values(), 0))
         self.properties["per_dim_subscript_maps"] = subscripts
         self.properties["per_dim_subscript_kinds"] = ArrayAttr(
             BoolAttr.from_bool(kind) for kind in _old_kinds(names, len(subscripts.data), len(self.index_views))

@@ -129,8 +129,10 @@ class ConstructMemoryViewOp(IRDLOperation):
         return mixed(self.static_strides.get_values(), self.strides)
 
     def owned_set(self) -> AffineSet:
-        """``coordinate_set``, or all coordinates of a view of static sizes that names none."""
-        return self.coordinate_set.data if self.coordinate_set else box_set(self.static_sizes.get_values())
+        """``coordinate_set``, or all coordinates of a view that names none; symbols stand for the dynamic sizes."""
+        if self.coordinate_set is not None:
+            return self.coordinate_set.data
+        return box_set([None if size == DYNAMIC_INDEX else size for size in self.static_sizes.get_values()])
 
     @classmethod
     def parse(cls, parser: Parser) -> ConstructMemoryViewOp:
