@@ -87,6 +87,11 @@ def _argument_parser() -> argparse.ArgumentParser:
     _flag(parser, "verify-each", "verify after every pass", default=True)
     add("--no-verify-each", dest="verify_each", action="store_false", help=argparse.SUPPRESS)
     _flag(parser, "strict", "refuse the spellings that are otherwise accepted with a warning")
+    add(
+        "--dialect-version",
+        choices=("old", "new"),
+        help="print memory spaces and exchanges in the words of that generation; as written by default",
+    )
     add("--machine", metavar="NAME", help="machine description that the passes ask, a name or a file")
     _flag(parser, "mlir-print-op-generic", "print every operation in generic form", "print-op-generic")
     _flag(parser, "mlir-print-debuginfo", "print locations", "print-debuginfo")
@@ -206,7 +211,7 @@ class Job:
             yield 1, self.text
             return
         line = 1
-        for part in re.split(rf"^[ \t]*{SPLIT_MARKER}[^\n]*\n?", self.text, flags=re.MULTILINE):
+        for part in re.split(rf"^[ \t]*{SPLIT_MARKER}(?!-)[^\n]*\n?", self.text, flags=re.MULTILINE):
             yield line, part
             line += part.count("\n") + 1
 
@@ -235,10 +240,17 @@ class Job:
                 self._verify_roundtrip(module, context)
             for each in self.passes:
                 self._apply(each, module, context)
+            self._respell(module)
         except KtirError as fault:
-            problems.append(fault)
+            problems += _with_causes(fault)
             return None
         return module
+
+    def _respell(self, module: ModuleOp) -> None:
+        if self.options.dialect_version is not None:
+            from ktir.passes.migrate import to_version
+
+            to_version(module, self.options.dialect_version)
 
     def _context(self) -> KtirContext:
         from ktir.dialect.context import create_context
@@ -251,6 +263,7 @@ class Job:
         return create_context(machine, allow_unregistered=self.options.allow_unregistered_dialect)
 
     def _parse(self, text: str, context: KtirContext, problems: list[KtirError | Diagnostic]) -> ModuleOp | None:
+        from ktir.dialect.ktdp.doubts import doubts
         from ktir.dialect.text.limits import recursion_room
         from ktir.dialect.text.parser import parse_unverified
         from ktir.dialect.verification import faults
@@ -260,7 +273,7 @@ class Job:
             problems += parsed.diagnostics
             with recursion_room():
                 wrong = list(faults(parsed.module))
-            problems += wrong
+            problems += wrong or doubts(parsed.module)
         return None if wrong else parsed.module
 
     def _apply(self, each: ModulePass, module: ModuleOp, context: KtirContext) -> None:
@@ -327,6 +340,14 @@ class Job:
         for name, seconds in self.timings.items():
             print(f"  {seconds:8.4f} ({100 * seconds / total:5.1f}%)  {name}", file=sys.stderr)
         print(f"  {total:8.4f} (100.0%)  Total", file=sys.stderr)
+
+
+def _with_causes(fault: KtirError) -> Iterator[KtirError]:
+    """An error and what was reported about the same place before it."""
+    cause: BaseException | None = fault
+    while isinstance(cause, KtirError):
+        yield cause
+        cause = cause.__cause__
 
 
 def _guarded(work: Callable[[], None], name: str) -> None:

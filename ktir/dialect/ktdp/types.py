@@ -7,7 +7,7 @@ Where an operation fixes the type, its text may drop the prefix: ``<1x64xindex>`
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, TypeVar
+from typing import ClassVar, NoReturn, TypeVar
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -25,7 +25,8 @@ from xdsl.ir.affine import AffineSet
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
-from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.exceptions import ParseError, VerifyException
+from xdsl.utils.lexer import Span
 
 from ktir.dialect.text.leniency import tolerate
 
@@ -188,12 +189,18 @@ def _parse_future_parameters(parser: AttrParser, known_groups: AffineSetAttr | N
             groups = _parse_optional_groups(parser)
         for partial in types:
             if not isinstance(partial, TensorType):
-                parser.raise_error(
-                    f"invalid kind of type specified: expected builtin.tensor, but found '{partial}'", position
-                )
+                _fail_partial(parser, position, partial)
         if groups is None and known_groups is None:
             parser.raise_error("expected 'groups' and an integer set in tile_future")
     return [ArrayAttr[Attribute](types), groups or known_groups or NoneAttr()]
+
+
+def _fail_partial(parser: AttrParser, position: int, partial: Attribute) -> NoReturn:
+    """The two errors that the reference dialect gives for a partial that is no tensor."""
+    span = Span(position, position + 1, parser.lexer.input)
+    raise ParseError(
+        span, f"invalid kind of type specified: expected builtin.tensor, but found '{partial}'"
+    ) from ParseError(span, "failed to parse KTDP_TileFutureType parameter 'partialTypes'")
 
 
 def _parse_optional_groups(parser: AttrParser) -> AffineSetAttr | None:

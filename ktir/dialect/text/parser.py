@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -42,6 +43,7 @@ from xdsl.utils.lexer import Input, Position, Span
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind
 
 from ktir.dialect.context import create_context
+from ktir.dialect.ktdp.doubts import doubts
 from ktir.dialect.locations import location_of
 from ktir.dialect.text.affine_reader import parse_map, parse_set
 from ktir.dialect.text.leniency import HasOldForm, ToleratesSpellings
@@ -89,10 +91,10 @@ def parse_module(text: str, file: str = "-", *, strict: bool = False, context: C
 
 
 def parse(text: str, file: str = "-", *, strict: bool = False, context: Context | None = None) -> Parsed:
-    """As :func:`parse_module`, with the warnings. ``strict`` makes every one of them a :class:`ParseError`."""
+    """As :func:`parse_module`, with the warnings. ``strict`` makes a tolerated spelling a :class:`ParseError`."""
     parsed = parse_unverified(text, file, strict=strict, context=context)
     verify(parsed.module)
-    return parsed
+    return Parsed(parsed.module, (*parsed.diagnostics, *doubts(parsed.module)))
 
 
 def parse_unverified(text: str, file: str = "-", *, strict: bool = False, context: Context | None = None) -> Parsed:
@@ -113,13 +115,23 @@ def parse_unverified(text: str, file: str = "-", *, strict: bool = False, contex
     except KtirError:
         raise
     except XdslParseError as fault:
-        raise ParseError(fault.msg, location=lines.location(fault.span.start)) from None
+        first, *further = (
+            ParseError(each.msg, location=lines.location(each.span.start)) for each in _with_causes(fault)
+        )
+        raise first from (further[0] if further else None)
     except RecursionError:
         raise NestingTooDeep("the text nests too deeply", location=lines.location(0)) from None
     except Exception as fault:  # stock parsers trip over texts they should have reported
         position = parser.pos if parser is not None else 0
         message = str(fault).splitlines()[0] if str(fault) else type(fault).__name__
         raise ParseError(message, location=lines.location(position)) from fault
+
+
+def _with_causes(fault: XdslParseError) -> Iterator[XdslParseError]:
+    """An error of a parser, and the one that came of it."""
+    yield fault
+    if isinstance(fault.__cause__, XdslParseError):
+        yield fault.__cause__
 
 
 _ALIAS_DEFINITION = re.compile(r"^[ \t]*([#!][\w$.-]+)[ \t]*=[ \t]*", re.MULTILINE)

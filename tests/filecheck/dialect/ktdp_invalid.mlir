@@ -29,7 +29,8 @@ func.func private @f(!ktdp.runtime_arg<i32, granularity=1, granularity=2>)
 // expected-error @+1 {{expected 'granularity' or 'upperbound' keyword}}
 func.func private @f(!ktdp.runtime_arg<i32, bound=1>)
 // -----
-// expected-error @+1 {{invalid kind of type specified: expected builtin.tensor, but found 'index'}}
+// expected-error @below {{invalid kind of type specified: expected builtin.tensor, but found 'index'}}
+// expected-error @below {{failed to parse KTDP_TileFutureType parameter 'partialTypes'}}
 func.func private @f(!ktdp.tile_future<(index), groups = affine_set<(g) : (g == 0)>>)
 // -----
 // expected-error @+1 {{tile_future `groups` must have exactly one dimension (g)}}
