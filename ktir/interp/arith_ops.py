@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAt
 from xdsl.ir import Attribute, Operation
 
 from ktir.errors import DivisionByZero, UnknownOperation
+from ktir.interp.casts import cast as converted
 from ktir.interp.compile import (
     CompileOperation,
     FunctionCompiler,
@@ -291,7 +292,7 @@ def floating(function: Function) -> Callable[[ElementType, Site], Function]:
             return function
 
         def rounding(*values: Array) -> Array:
-            return function(*map(widen, values)).astype(dtype)
+            return narrow(function(*map(widen, values)), dtype)
 
         return rounding
 
@@ -529,7 +530,7 @@ CONVERSIONS: Mapping[str, CompileOperation] = MappingProxyType(
         "arith.uitofp": conversion(lambda value, source, target: to_float(value, source, target, signed=False)),
         "arith.fptosi": conversion(lambda value, source, target: to_integer(value, target, signed=True)),
         "arith.fptoui": conversion(lambda value, source, target: to_integer(value, target, signed=False)),
-        "arith.extf": conversion(lambda value, source, target: value.astype(target.dtype)),
+        "arith.extf": conversion(lambda value, source, target: converted(value, target.dtype)),
         "arith.truncf": conversion(lambda value, source, target: narrow(value, target.dtype)),
         "arith.bitcast": conversion(reinterpreted),
     }

@@ -13,6 +13,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from ktir.errors import UnknownOperation
 from ktir.interp.arith_ops import BINARY, choose, chosen_lanes
+from ktir.interp.casts import cast as converted
 from ktir.interp.compile import CompileOperation, FunctionCompiler, Step, any_lane, element_of, moved, shape_of
 from ktir.interp.math_ops import FUNCTIONS
 from ktir.interp.numerics import BOOL, Array, ElementType, Function, as_array, narrow, widen
@@ -220,7 +221,7 @@ def _converting(function: Function, element: ElementType) -> Function:
     dtype = element.dtype
 
     def convert(*values: Array) -> Any:
-        return function(*(value if value.dtype == dtype else value.astype(dtype) for value in values))
+        return function(*(value if value.dtype == dtype else converted(value, dtype) for value in values))
 
     return convert
 

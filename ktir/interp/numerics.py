@@ -19,13 +19,12 @@ from typing import Any, Literal, TypeGuard
 
 import ml_dtypes
 import numpy as np
-from numpy.typing import NDArray
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IndexType, IntegerType
 from xdsl.ir import Attribute
 
 from ktir.errors import UnknownOperation
+from ktir.interp.casts import BFLOAT16, Array, cast
 
-Array = NDArray[Any]
 Unary = Callable[[Any], Any]
 Binary = Callable[[Any, Any], Any]
 Ternary = Callable[[Any, Any, Any], Any]
@@ -35,7 +34,6 @@ Function = Callable[..., Any]
 Scalar = int | Array
 """An integer scalar: a Python int where it is uniform, else one per core."""
 
-BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 F32 = np.dtype(np.float32)
 F64 = np.dtype(np.float64)
 I64 = np.dtype(np.int64)
@@ -113,7 +111,7 @@ def is_array(value: object) -> TypeGuard[Array]:
 def widen(values: Array) -> Array:
     """``values`` in the type in which operations on them compute; exact."""
     kind = values.dtype
-    return values if kind in (F32, F64) or kind.kind in "ib" else values.astype(F32)
+    return values if kind in (F32, F64) or kind.kind in "ib" else cast(values, F32)
 
 
 def narrow(values: Array, dtype: np.dtype[Any]) -> Array:
@@ -121,8 +119,8 @@ def narrow(values: Array, dtype: np.dtype[Any]) -> Array:
     if values.dtype == dtype:
         return values
     if values.dtype == F64 and dtype.itemsize < 4 and dtype != np.float16:
-        return round_to_odd(values).astype(dtype)
-    return values.astype(dtype)
+        return cast(round_to_odd(values), dtype)
+    return cast(values, dtype)
 
 
 def round_to_odd(values: Array) -> Array:

@@ -24,6 +24,7 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
 from ktir.errors import Diagnostic, ExecutionError, OutOfBounds, VerifyError
+from ktir.interp.casts import cast
 from ktir.interp.compile import Code, FunctionCompiler, Step, element_of, is_shaped, shape_of
 from ktir.interp.numerics import BOOL, Array, ElementType, as_array, is_array, narrow, widen
 from ktir.interp.values import Frame, Origin, Site, Tainted, Value
@@ -487,7 +488,7 @@ def contraction_step(structure: Structure, first: int, second: int, *, named: bo
 
 
 def _computable(values: Array, element: ElementType) -> Array:
-    return values if values.dtype == element.wide else values.astype(element.wide)
+    return values if values.dtype == element.wide else cast(values, element.wide)
 
 
 def ACCUMULATES_ONTO_EMPTY(site: Site) -> Diagnostic:
