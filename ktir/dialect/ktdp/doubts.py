@@ -2,7 +2,7 @@
 
 The reference verifies none of this, so it is never an error, in strict mode neither. Each says which reading holds:
 
-* an access tile whose type has another shape than its set and order give (Q3): points come in the sequence of the order;
+* an access tile whose type has another shape than its set and order give (Q3): points come in the order given;
 * a memref type that carries a layout or a memory space of its own (Q19): those of the operation hold;
 * two partitions of a distributed view that own the same coordinates (Q6): a load takes the first, a store writes both.
 """
