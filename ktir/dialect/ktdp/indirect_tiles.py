@@ -176,7 +176,17 @@ class ConstructIndirectAccessTileOp(IRDLOperation, HasOldForm):
         )
 
     def modernise(self) -> tuple[str, str] | None:
-        """The first specification named one index view, or none, for each dimension in ``memory_view_names``."""
+        """The first specification named one index view, or none, for each dimension in ``memory_view_names``.
+
+        Sums are put in the order that the custom form has, so that both forms are read as the same maps.
+        """
+        rule = self._rename_old_attributes()
+        maps = self.properties.get("per_dim_subscript_maps")
+        if isa(maps, ArrayAttr[AffineMapAttr]):
+            self.properties["per_dim_subscript_maps"] = ArrayAttr(AffineMapAttr(_in_order(map.data)) for map in maps)
+        return rule
+
+    def _rename_old_attributes(self) -> tuple[str, str] | None:
         old = {name: self._take(name) for name in ("memory_view_names", "memory_view_subscripts", "common_variables")}
         maps, names = old["memory_view_subscripts"], old["memory_view_names"]
         if maps is None:
@@ -313,6 +323,11 @@ def _variables_region(names: Sequence[str | None]) -> Region:
     return Region(block)
 
 
+def _in_order(map: AffineMap) -> AffineMap:
+    """``map`` with the terms of its sums in order of the variables."""
+    return AffineMap(map.num_dims, map.num_symbols, tuple(sorted_expression(result) for result in map.results))
+
+
 def _old_kinds(names: Attribute | None, dimensions: int, views: int) -> list[bool]:
     """Which dimensions are indirect: those with a view in ``names``, or all or none where that is the only reading."""
     if isinstance(names, ArrayAttr):
@@ -380,7 +395,7 @@ class _SubscriptReader:
         places = [*(value_key(operand) for operand in captured), *names]
         dims = [AffineDimExpr(places.index(key)) for key in self.values.dims]
         maps = [
-            AffineMap(len(places), 0, tuple(sorted_expression(substitute(result, dims, ())) for result in each))
+            _in_order(AffineMap(len(places), 0, tuple(substitute(result, dims, ()) for result in each)))
             for each in results
         ]
         return captured, maps
