@@ -25,14 +25,16 @@ from xdsl.dialects.arith import (
 from xdsl.dialects.builtin import (
     AnyFloat,
     IndexType,
+    IntegerAttr,
     IntegerType,
     TensorType,
     UnrankedTensorType,
     VectorType,
     container_of,
     i1,
+    i32,
 )
-from xdsl.ir import Attribute, Dialect, EnumAttribute, Operation, SSAValue
+from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     OperandDef,
@@ -40,17 +42,15 @@ from xdsl.irdl import (
     PropertyDef,
     ResultDef,
     base,
-    irdl_attr_definition,
     irdl_op_definition,
     operand_def,
     result_def,
     traits_def,
 )
-from xdsl.parser import AttrParser, Parser
+from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.str_enum import StrEnum
 from xdsl.utils.type import get_element_type_or_self
 
 from ktir.dialect.overlay.repair import extended, redefine, replace_text
@@ -173,38 +173,16 @@ def _widen_cast(kind: Any, source: Any, target: Any, verify: Any) -> None:
     redefine(kind, operands={"input": OperandDef(source)}, results={"result": ResultDef(target)}, verify=verify)
 
 
-class RoundingMode(StrEnum):
-    """What happens to what a narrower float cannot hold."""
-
-    TO_NEAREST_EVEN = "to_nearest_even"
-    DOWNWARD = "downward"
-    UPWARD = "upward"
-    TOWARD_ZERO = "toward_zero"
-    TO_NEAREST_AWAY = "to_nearest_away"
-
-
-@irdl_attr_definition
-class RoundingModeAttr(EnumAttribute[RoundingMode]):
-    """A rounding mode; only its word is written where an operation says it."""
-
-    name = "arith.roundingmode"
-
-    def print_parameter(self, printer: Printer) -> None:
-        with printer.in_angle_brackets():
-            printer.print_string(self.data.value)
-
-    @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> RoundingMode:
-        with parser.in_angle_brackets():
-            return parser.parse_str_enum(RoundingMode)
+ROUNDING_MODES = ("to_nearest_even", "downward", "upward", "toward_zero", "to_nearest_away")
+"""What happens to what a narrower float cannot hold; the property holds the number of the mode."""
 
 
 def _parse_truncf(cls: type[arith.TruncFOp], parser: Parser) -> arith.TruncFOp:
     """``%x to_nearest_even fastmath<contract> : f32 to f16``"""
     operand = parser.parse_unresolved_operand()
     properties: dict[str, Attribute] = {}
-    if (mode := parser.parse_optional_keyword_in([*RoundingMode])) is not None:
-        properties["roundingmode"] = RoundingModeAttr(RoundingMode(mode))
+    if (mode := parser.parse_optional_keyword_in(ROUNDING_MODES)) is not None:
+        properties["roundingmode"] = IntegerAttr(ROUNDING_MODES.index(mode), i32)
     if parser.parse_optional_keyword("fastmath") is not None:
         properties["fastmath"] = FastMathFlagsAttr(FastMathFlagsAttr.parse_parameter(parser))
     attributes = parser.parse_optional_attr_dict()
@@ -217,11 +195,18 @@ def _parse_truncf(cls: type[arith.TruncFOp], parser: Parser) -> arith.TruncFOp:
     return op
 
 
+def _verify_truncf(op: arith.TruncFOp) -> None:
+    _verify_narrowing(op)
+    mode = op.properties.get("roundingmode")
+    if isinstance(mode, IntegerAttr) and (mode.type != i32 or not 0 <= mode.value.data < len(ROUNDING_MODES)):
+        raise VerifyException(f"attribute 'roundingmode' must be one of {', '.join(ROUNDING_MODES)}")
+
+
 def _print_truncf(op: arith.TruncFOp, printer: Printer) -> None:
     printer.print_string(" ")
     printer.print_ssa_value(op.input)
-    if isinstance(mode := op.properties.get("roundingmode"), RoundingModeAttr):
-        printer.print_string(f" {mode.data.value}")
+    if isinstance(mode := op.properties.get("roundingmode"), IntegerAttr):
+        printer.print_string(f" {ROUNDING_MODES[mode.value.data]}")
     if isinstance(fastmath := op.properties.get("fastmath"), FastMathFlagsAttr):
         printer.print_string(" fastmath")
         fastmath.print_parameter(printer)
@@ -296,14 +281,14 @@ def _repaired() -> Dialect:
     redefine(
         arith.TruncFOp,
         properties={
-            "roundingmode": OptPropertyDef(base(RoundingModeAttr)),
+            "roundingmode": OptPropertyDef(base(IntegerAttr)),
             "fastmath": OptPropertyDef(base(FastMathFlagsAttr)),
         },
-        verify=_verify_narrowing,
+        verify=_verify_truncf,
     )
     setattr(IntegerOverflowAttr, "print_parameter", _print_overflow)  # noqa: B010  the stock method names its parameters
     _widen_cast(arith.IndexCastOp, signlessIntegerLike, signlessIntegerLike, _verify_index_cast)
-    return extended(Arith, [IndexCastUIOp, RemFOp], [RoundingModeAttr])
+    return extended(Arith, [IndexCastUIOp, RemFOp])
 
 
 ARITH = _repaired()

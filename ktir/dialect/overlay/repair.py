@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from xdsl.ir import Attribute, Dialect, Operation
+from xdsl.ir import Attribute, Dialect, Operation, OpTrait, OpTraits
 from xdsl.irdl import IRDLOperation, OpDef, OperandDef, PropertyDef, ResultDef
 from xdsl.irdl.operations import get_accessors_from_op_def
 
@@ -46,6 +46,13 @@ def replace_text(
         kind.parse = classmethod(parse)  # pyright: ignore[reportAttributeAccessIssue]
     if print is not None:
         setattr(kind, "print", print)  # noqa: B010  the stock method names its parameters
+
+
+def replace_traits(kind: type[IRDLOperation], change: Callable[[OpTrait], OpTrait]) -> None:
+    """Passes each trait of ``kind`` through ``change``."""
+    traits = OpTraits(lambda known=tuple(kind.traits): tuple(change(trait) for trait in known))
+    kind.get_irdl_definition().traits = traits
+    kind.traits = traits
 
 
 def extended(
