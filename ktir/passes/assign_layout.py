@@ -2,7 +2,8 @@
 
 Floats lie in sticks along their last dimension, integers and single numbers dense. Two exceptions. A parameter that is
 only the second factor of matrix products has its sticks along the columns of the product, whichever way the model
-stores it: it is laid out once, before the first launch. A concatenation whose parts do not begin at whole sticks lies
+stores it: it is laid out once, before the first launch; one that is a gathered table as well (an embedding that is also
+the output weight) keeps the rows of the table together. A concatenation whose parts do not begin at whole sticks lies
 dense. Layouts that a kernel already names are kept.
 """
 
@@ -129,7 +130,8 @@ class _Layouts:
             return [None]
         argument = kernel.body.block.args[operand]
         loads = [load for load in space.loads.values() if load.operand == operand]
-        return [self._column_dim(space, load, argument, use.operation) for load in loads for use in load.value.uses]
+        factors = [self._column_dim(space, load, argument, use.operation) for load in loads for use in load.value.uses]
+        return factors + [None for table in space.tables.values() if table.operand == operand]
 
     @staticmethod
     def _column_dim(space: IterationSpace, load: Load, argument: SSAValue, op: Operation) -> int | None:
