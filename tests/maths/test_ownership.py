@@ -10,13 +10,14 @@ from tests.settings import examples
 
 
 @st.composite
-def dimension_splits(draw: st.DrawFn) -> DimensionSplit:
+def dimension_splits(draw: st.DrawFn, most_cuts: int = 3000) -> DimensionSplit:
     extent, granule = draw(st.integers(1, 3000)), draw(st.sampled_from([1, 8, 32, 64, 100]))
-    return DimensionSplit(extent, draw(st.integers(1, -(-extent // granule))), granule)
+    return DimensionSplit(extent, draw(st.integers(1, min(most_cuts, -(-extent // granule)))), granule)
 
 
 def core_splits() -> st.SearchStrategy[CoreSplit]:
-    splits = st.lists(dimension_splits(), min_size=1, max_size=3)
+    """Up to 10^3 cores, so that a test may look at each."""
+    splits = st.lists(dimension_splits(most_cuts=10), min_size=1, max_size=3)
     return splits.map(lambda drawn: CoreSplit({f"d{number}": split for number, split in enumerate(drawn)}))
 
 
