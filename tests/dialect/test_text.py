@@ -87,7 +87,7 @@ def test_a_removed_operation_is_an_error_that_says_what_to_write(name: str) -> N
 
 
 def test_an_old_name_of_an_operation_that_never_was_is_an_error() -> None:
-    with pytest.raises(ParseError, match="ktir[.]nothing is not registered"):
+    with pytest.raises(ParseError, match=r"ktir\.nothing is not registered"):
         parse_module(function("  ktir.nothing %x : index"))
 
 

@@ -216,6 +216,7 @@ class KtirParser(XdslParser, ToleratesSpellings):
         op = self._parse_named_operation()
         if isinstance(op.location, UnknownLoc):
             op.location = self._place(name_position)
+        self._place_implied(op)
         expected = sum(size for _, size in bound_results)
         if expected and len(op.results) != expected:
             self.raise_error(
@@ -282,6 +283,14 @@ class KtirParser(XdslParser, ToleratesSpellings):
                 if default is not None:
                     op.properties.setdefault(name, default)
         return op
+
+    def _place_implied(self, op: Operation) -> None:
+        """Operations that the text of ``op`` only implies, such as terminators, stand where it stands."""
+        for region in op.regions:
+            for block in region.blocks:
+                for implied in block.ops:
+                    if isinstance(implied.location, UnknownLoc):
+                        implied.location = op.location
 
     def _place(self, position: Position) -> LocationAttr:
         place = self.lines.location(position)

@@ -1,6 +1,6 @@
 """Prints IR as MLIR does.
 
-Affine maps and sets get names at the top of the text (``#map``, ``#set``); attribute dictionaries are alphabetical;
+Affine maps and sets get names at the top of the text (``#map``, ``#set``), locations at its end; attribute dictionaries are alphabetical;
 operations of a region's own dialect lose their prefix (``module``, ``return``); integers and floats look as MLIR writes
 them. Value names are kept as they were read.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from io import StringIO
+from itertools import groupby
 from typing import IO
 
 from xdsl.dialects.builtin import (
@@ -19,24 +20,30 @@ from xdsl.dialects.builtin import (
     AffineSetAttr,
     AnyFloat,
     ArrayAttr,
+    Builtin,
     DenseIntOrFPElementsAttr,
     Float64Type,
     FloatAttr,
     IntegerAttr,
     IntegerType,
+    LocationAttr,
+    MemRefType,
     ModuleOp,
+    NoneAttr,
     Signedness,
+    UnrankedMemRefType,
     UnregisteredOp,
     i1,
+    i64,
 )
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove
 
+from ktir.dialect.text.aliases import Aliases, Names, location_text, plain_affine
 from ktir.dialect.text.floats import float_text
 from ktir.dialect.text.limits import recursion_room
-from ktir.maths.affine import map_text, set_text
 
 HEX_FROM = 100
 """Dense literals of more elements than this are written as one string of bytes."""
@@ -47,57 +54,33 @@ def print_module(module: ModuleOp, *, generic: bool = False, debug_info: bool = 
     return print_operation(module, generic=generic, debug_info=debug_info)
 
 
-def print_operation(op: Operation, *, generic: bool = False, debug_info: bool = False) -> str:
-    """The text of ``op`` and the aliases it uses."""
+def print_operation(
+    op: Operation,
+    *,
+    generic: bool = False,
+    debug_info: bool = False,
+    printer_class: type[KtirPrinter] | None = None,
+) -> str:
+    """The text of ``op`` and the aliases it uses; ``printer_class`` may write some attributes in another way."""
+    kind = printer_class or KtirPrinter
     with recursion_room():
         aliases = Aliases()
-        scratch = KtirPrinter(StringIO(), aliases, generic=generic, debug_info=debug_info)
-        scratch.print_op(op)
+        kind(StringIO(), aliases, generic=generic, debug_info=debug_info).print_op(op)
         names = aliases.names()
         out = StringIO()
-        for attribute, name in names.items():
-            out.write(f"#{name} = {plain_affine(attribute)}\n")
-        printer = KtirPrinter(out, names, generic=generic, debug_info=debug_info)
+        printer = kind(out, names, generic=generic, debug_info=debug_info)
+        printer.print_definitions(names, deferred=False)
         printer.print_op(op)
-        return out.getvalue() + "\n"
-
-
-Affine = AffineMapAttr | AffineSetAttr
-
-
-def plain_affine(attribute: Affine) -> str:
-    """``affine_map<..>`` or ``affine_set<..>``"""
-    if isinstance(attribute, AffineMapAttr):
-        return f"affine_map<{map_text(attribute.data)}>"
-    return f"affine_set<{set_text(attribute.data)}>"
-
-
-class Aliases:
-    """The affine attributes of a text, in the order in which they are first printed."""
-
-    def __init__(self) -> None:
-        self.seen: dict[Affine, None] = {}
-
-    def get(self, attribute: Affine) -> str | None:
-        self.seen.setdefault(attribute)
-        return None
-
-    def names(self) -> dict[Affine, str]:
-        """``map``, ``map1``, .. and then ``set``, ``set1``, .."""
-        names: dict[Affine, str] = {}
-        maps = [attribute for attribute in self.seen if isinstance(attribute, AffineMapAttr)]
-        sets = [attribute for attribute in self.seen if not isinstance(attribute, AffineMapAttr)]
-        for prefix, members in (("map", maps), ("set", sets)):
-            names |= {attribute: f"{prefix}{number or ''}" for number, attribute in enumerate(members)}
-        return names
+        printer.print_string("\n")
+        printer.print_definitions(names, deferred=True)
+        printer.print_resources()
+        return out.getvalue()
 
 
 class KtirPrinter(Printer):
     """xDSL's printer with MLIR's spelling."""
 
-    def __init__(
-        self, stream: IO[str], aliases: Aliases | Mapping[Affine, str], *, generic: bool, debug_info: bool
-    ) -> None:
+    def __init__(self, stream: IO[str], aliases: Aliases | Names, *, generic: bool, debug_info: bool) -> None:
         super().__init__(stream, print_generic_format=generic, print_debuginfo=debug_info)
         self.aliases = aliases
         self.taken: list[set[str]] = [set()]
@@ -106,6 +89,8 @@ class KtirPrinter(Printer):
     # ------------------------------------------------------------------------------------------------------ operations
 
     def print_op(self, op: Operation) -> None:
+        if self.print_debuginfo:
+            self.aliases.note_location(op.location, deferred=True)
         self._print_results(op)
         isolated = op.has_trait(IsolatedFromAbove, value_if_unregistered=False)
         if isolated:
@@ -119,8 +104,7 @@ class KtirPrinter(Printer):
             self.print_string(op.name.removeprefix(self.prefixes[-1]))
             op.print(self)
             if self.print_debuginfo:
-                self.print_string(" ")
-                self.print_attribute(op.location)
+                self._print_trailing_location(op.location)
         if isolated:
             self.exit_scope()
 
@@ -145,7 +129,55 @@ class KtirPrinter(Printer):
         finally:
             self.prefixes.pop()
 
+    def print_operation_type(self, op: Operation) -> None:
+        self.print_function_type(op.operand_types, op.result_types)
+        if self.print_debuginfo:
+            self._print_trailing_location(op.location)
+
+    def print_block(self, block: Block, print_block_args: bool = True, print_block_terminator: bool = True) -> None:
+        if not print_block_args or block.parent is None or block.parent.blocks.first is block:
+            super().print_block(block, print_block_args, print_block_terminator)
+            return
+        self._print_new_line()
+        self.print_block_name(block)
+        if block.args:
+            with self.in_parens():
+                self.print_list(block.args, self.print_block_argument)
+        self.print_string(f":  // {self._predecessors(block)}")
+        super().print_block(block, False, print_block_terminator)
+
+    def _predecessors(self, block: Block) -> str:
+        """``pred: ^bb0`` or ``2 preds: ^bb0, ^bb1``, one for each way into ``block``."""
+        before = [] if block.parent is None else block.parent.blocks
+        names = [
+            f"^{self._get_block_name(each)}"
+            for each in before
+            if each.last_op is not None
+            for successor in each.last_op.successors
+            if successor is block
+        ]
+        if not names:
+            return "no predecessors"
+        return f"pred: {names[0]}" if len(names) == 1 else f"{len(names)} preds: {', '.join(names)}"
+
     # ----------------------------------------------------------------------------------------------------------- names
+
+    def _print_results(self, op: Operation) -> None:
+        """``%a, %b:2 = ``: results in a row that share their name, or have none, are numbered parts of one."""
+        if not op.results:
+            return
+        groups = [list(group) for _, group in groupby(op.results, key=lambda result: result.name_hint)]
+        self.print_list(groups, self._print_result_group)
+        self.print_string(" = ")
+
+    def _print_result_group(self, results: list[OpResult]) -> None:
+        if len(results) == 1:
+            self.print_ssa_value(results[0])
+            return
+        name = self._fresh_name(results[0].name_hint)
+        self.taken[-1].add(name)
+        self._ssa_values |= {result: f"{name}#{number}" for number, result in enumerate(results)}
+        self.print_string(f"%{name}:{len(results)}")
 
     def print_ssa_value(self, value: SSAValue) -> str:
         name = self._ssa_values.get(value)
@@ -186,6 +218,15 @@ class KtirPrinter(Printer):
             case AffineMapAttr() | AffineSetAttr():
                 name = self.aliases.get(attribute)
                 self.print_string(plain_affine(attribute) if name is None else f"#{name}")
+            case _ if isinstance(attribute, LocationAttr):
+                self.aliases.note_location(attribute, deferred=False)
+                self._print_location(attribute)
+            case MemRefType(memory_space=IntegerAttr() as space) if space.type == i64:
+                self._print_memref(attribute, space.value.data)
+            case UnrankedMemRefType(memory_space=IntegerAttr() as space) if space.type == i64:
+                self.print_string("memref<*x")
+                self.print_attribute(attribute.element_type)
+                self.print_string(f", {space.value.data}>")
             case ArrayAttr():
                 with self.in_square_brackets():
                     self.print_list(attribute.data, self._print_element)
@@ -194,6 +235,18 @@ class KtirPrinter(Printer):
                 self.print_attribute(attribute.type)
             case _:
                 super().print_attribute(attribute)
+
+    def _print_memref(self, type: MemRefType, space: int) -> None:
+        """A memref with a numbered memory space, whose type MLIR leaves out."""
+        self.print_string("memref<")
+        if type.get_shape():
+            self.print_dimension_list(type.get_shape())
+            self.print_string("x")
+        self.print_attribute(type.element_type)
+        if not isinstance(type.layout, NoneAttr):
+            self.print_string(", ")
+            self.print_attribute(type.layout)
+        self.print_string(f", {space}>")
 
     def _print_element(self, attribute: Attribute) -> None:
         """An element of an array, whose type is left out where it is the default one."""
@@ -204,6 +257,48 @@ class KtirPrinter(Printer):
                 self.print_float(attribute.value.data, attribute.type)
             case _:
                 self.print_attribute(attribute)
+
+    # ------------------------------------------------------------------------------------------- locations, definitions
+
+    def _print_trailing_location(self, location: LocationAttr) -> None:
+        """The location of an operation, by its name where it has one."""
+        name = self.aliases.get(location)
+        self.print_string(" ")
+        if name is None:
+            self._print_location(location)
+        else:
+            self.print_string(f"loc(#{name})")
+
+    def _print_location(self, location: LocationAttr) -> None:
+        self.print_string(f"loc({location_text(location, self._text_of, self._location_part)})")
+
+    def _location_part(self, location: LocationAttr) -> str:
+        name = self.aliases.get(location)
+        return location_text(location, self._text_of, self._location_part) if name is None else f"#{name}"
+
+    def _text_of(self, attribute: Attribute) -> str:
+        out = StringIO()
+        KtirPrinter(out, self.aliases, generic=self.print_generic_format, debug_info=False).print_attribute(attribute)
+        return out.getvalue()
+
+    def print_definitions(self, names: Names, *, deferred: bool) -> None:
+        """One alias a line."""
+        for attribute, name in names.definitions(deferred=deferred):
+            self.print_string(f"#{name} = ")
+            if isinstance(attribute, LocationAttr):
+                self._print_location(attribute)
+            else:
+                self.print_string(plain_affine(attribute))
+            self.print_string("\n")
+
+    def print_resources(self) -> None:
+        """The data of the resources that the text names."""
+        out = StringIO()
+        printer = KtirPrinter(out, self.aliases, generic=False, debug_info=False)
+        printer._dialect_resources = self._dialect_resources
+        printer.print_metadata([Builtin])
+        if text := out.getvalue().strip():
+            self.print_string(f"\n{text}\n")
 
     def print_float(self, value: float, type: AnyFloat) -> None:
         self.print_string(float_text(value, type))
