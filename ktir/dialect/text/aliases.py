@@ -1,0 +1,145 @@
+"""Names at the top and the end of a text: ``#map``, ``#set`` and, where locations are printed, ``#loc``.
+
+As in MLIR, an alias stands after those that it is made of, locations come before maps and maps before sets, and
+locations of operations are defined at the end of the text; those of block arguments, which are also written out where
+they stand, at its top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import cast
+
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    AffineSetAttr,
+    ArrayAttr,
+    CallSiteLoc,
+    FileLineColLoc,
+    FusedLoc,
+    LocationAttr,
+    NameLoc,
+    NoneAttr,
+    UnknownLoc,
+)
+from xdsl.ir import Attribute
+
+from ktir.maths.affine import map_text, set_text
+
+Named = AffineMapAttr | AffineSetAttr | LocationAttr
+"""An attribute that has an alias."""
+
+
+def plain_affine(attribute: AffineMapAttr | AffineSetAttr) -> str:
+    """``affine_map<..>`` or ``affine_set<..>``"""
+    if isinstance(attribute, AffineMapAttr):
+        return f"affine_map<{map_text(attribute.data)}>"
+    return f"affine_set<{set_text(attribute.data)}>"
+
+
+class Aliases:
+    """The attributes of a text that get a name, in the order in which they are first printed."""
+
+    def __init__(self) -> None:
+        self.seen: dict[Named, int] = {}
+        self.deferred: set[Named] = set()
+
+    def get(self, attribute: Named) -> str | None:
+        """Notes that ``attribute`` is printed; names are known only after everything was."""
+        self.seen.setdefault(attribute, 0)
+        return None
+
+    def note_location(self, location: LocationAttr, *, deferred: bool) -> int:
+        """Notes a location and those inside it; returns how deep it nests."""
+        if location not in self.seen:
+            if deferred:
+                self.deferred.add(location)
+            self.seen[location] = 0
+            depths = [self.note_location(part, deferred=deferred) for part in parts_of(location)]
+            self.seen[location] = 1 + max(depths) if depths else 0
+        elif not deferred:
+            self._keep_at_top(location)
+        return self.seen[location]
+
+    def _keep_at_top(self, location: LocationAttr) -> None:
+        self.deferred.discard(location)
+        for part in parts_of(location):
+            self._keep_at_top(part)
+
+    def names(self) -> Names:
+        """``loc``, ``loc1``, .., then ``map``, ``map1``, .., then ``set``, ``set1``, ..; deeper ones after others."""
+        order = sorted(self.seen, key=lambda each: (self.seen[each], _kind(each)))
+        counts: dict[str, int] = {}
+        names: dict[Named, str] = {}
+        for attribute in order:
+            kind = _kind(attribute)
+            number = counts[kind] = counts.get(kind, -1) + 1
+            names[attribute] = f"{kind}{number or ''}"
+        return Names(names, self.deferred)
+
+
+class Names:
+    """What each attribute is called, and where it is defined."""
+
+    def __init__(self, names: Mapping[Named, str], deferred: set[Named]) -> None:
+        self.names, self.deferred = names, deferred
+
+    def get(self, attribute: Named) -> str | None:
+        return self.names.get(attribute)
+
+    def note_location(self, location: LocationAttr, *, deferred: bool) -> None:
+        """Nothing: all locations are known."""
+
+    def definitions(self, *, deferred: bool) -> Iterator[tuple[Named, str]]:
+        """Attributes and names that are defined at the end of the text, or at its top."""
+        return ((each, name) for each, name in self.names.items() if (each in self.deferred) == deferred)
+
+
+def _kind(attribute: Named) -> str:
+    match attribute:
+        case AffineMapAttr():
+            return "map"
+        case AffineSetAttr():
+            return "set"
+        case _:
+            return "loc"
+
+
+# ----------------------------------------------------------------------------------------------------------- locations
+
+
+def parts_of(location: LocationAttr) -> list[LocationAttr]:
+    """The locations that ``location`` is made of and that are named on their own."""
+    match location:
+        case NameLoc(location=UnknownLoc() | NoneAttr()):
+            return []
+        case NameLoc():
+            return [cast(LocationAttr, location.location)]
+        case CallSiteLoc():
+            return [cast(LocationAttr, location.callee), cast(LocationAttr, location.caller)]
+        case FusedLoc():
+            return [*cast(ArrayAttr[LocationAttr], location.locations)]
+        case _:
+            return []
+
+
+def location_text(
+    location: LocationAttr, text_of: Callable[[Attribute], str], part: Callable[[LocationAttr], str]
+) -> str:
+    """``location`` without ``loc(..)`` around it; ``part`` writes a location inside, ``text_of`` any attribute."""
+    match location:
+        case UnknownLoc():
+            return "unknown"
+        case FileLineColLoc():
+            return f"{text_of(location.filename)}:{location.line.data}:{location.column.data}"
+        case NameLoc():
+            inner = parts_of(location)
+            return text_of(location.desc) + (f"({part(inner[0])})" if inner else "")
+        case CallSiteLoc():
+            callee, caller = parts_of(location)
+            return f"callsite({part(callee)} at {part(caller)})"
+        case FusedLoc():
+            metadata = "" if isinstance(location.metadata, NoneAttr) else f"<{text_of(location.metadata)}>"
+            return f"fused{metadata}[{', '.join(map(part, parts_of(location)))}]"
+        case _:
+            return text_of(location).removeprefix("loc(").removesuffix(")")
