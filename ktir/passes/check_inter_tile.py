@@ -48,6 +48,13 @@ class CheckInterTilePass(ModulePass):
             raise fault
 
 
+@dataclass(frozen=True)
+class CheckLegalityPass(CheckInterTilePass):
+    """The same under the name that the reference dialect gives it."""
+
+    name = "ktir-check-legality"
+
+
 def inter_tile_faults(module: ModuleOp) -> Iterator[VerifyError]:
     """Every fault, at most one for each operation."""
     for operation in module.walk():

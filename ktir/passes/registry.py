@@ -87,6 +87,12 @@ def _check_inter_tile() -> type[ModulePass]:
     return CheckInterTilePass
 
 
+def _check_legality() -> type[ModulePass]:
+    from ktir.passes.check_inter_tile import CheckLegalityPass
+
+    return CheckLegalityPass
+
+
 def all_passes() -> dict[str, Factory]:
     """Every pass of this layer, in the order of the standard pipeline."""
     return {
@@ -103,5 +109,5 @@ def all_passes() -> dict[str, Factory]:
         "ktir-canonicalize": _canonicalize,
         "ktir-migrate": _migrate,
         "ktir-check-inter-tile": _check_inter_tile,
-        "ktir-check-legality": _check_inter_tile,  # what the reference dialect calls it
+        "ktir-check-legality": _check_legality,
     }
