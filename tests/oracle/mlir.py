@@ -7,15 +7,13 @@ inside the body of a type it does not know. A missing installation fails the tes
 
 from __future__ import annotations
 
-from io import StringIO
 from typing import Any
 
 from xdsl.dialects.builtin import MemRefType, ModuleOp, StringAttr
 from xdsl.ir import Attribute, BuiltinAttribute, Operation, TypeAttribute
 
-from ktir.dialect.text.limits import recursion_room
 from ktir.dialect.text.parser import parse_module
-from ktir.dialect.text.printer import Aliases, KtirPrinter, plain_affine, print_module
+from ktir.dialect.text.printer import KtirPrinter, print_module, print_operation
 
 OWN_DIALECTS = ("ktdp.", "ktg.", "dfp.")
 
@@ -38,14 +36,7 @@ class StandInPrinter(KtirPrinter):
 
 def generic_text(op: Operation) -> str:
     """``op`` in generic form with stand-ins."""
-    with recursion_room():
-        aliases = Aliases()
-        StandInPrinter(StringIO(), aliases, generic=True, debug_info=False).print_op(op)
-        names = aliases.names()
-        out = StringIO()
-        out.writelines(f"#{name} = {plain_affine(attribute)}\n" for attribute, name in names.items())
-        StandInPrinter(out, names, generic=True, debug_info=False).print_op(op)
-        return out.getvalue()
+    return print_operation(op, generic=True, printer_class=StandInPrinter)
 
 
 def mlir_reads(text: str) -> Any:

@@ -88,6 +88,6 @@ def _affine() -> Dialect:
 
 
 def _cf() -> Dialect:
-    from xdsl.dialects.cf import Cf
+    from ktir.dialect.overlay.cf import CF
 
-    return Cf
+    return CF
