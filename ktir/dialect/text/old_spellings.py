@@ -23,6 +23,11 @@ REMOVED_OPERATIONS: Mapping[str, str] = {
 }
 """Operations that no rule turns into new ones, with what to write in their place (rule M16)."""
 
+PLANNED_OPERATIONS = frozenset(
+    f"ktdp.inter_tile_{name}" for name in ("reduce_scatter", "gather", "all_to_all", "scatter")
+)
+"""Operations that only the design document of the dialect knows."""
+
 
 def new_name(name: str) -> tuple[str, str] | None:
     """``(rule, present name)`` of an operation whose name is an old one."""

@@ -48,7 +48,7 @@ from ktir.dialect.locations import location_of
 from ktir.dialect.text.affine_reader import parse_map, parse_set
 from ktir.dialect.text.leniency import HasOldForm, ToleratesSpellings
 from ktir.dialect.text.limits import MAX_NESTING, first_too_deep, recursion_room
-from ktir.dialect.text.old_spellings import REMOVED_OPERATIONS, RENAMED_TYPES, new_name
+from ktir.dialect.text.old_spellings import PLANNED_OPERATIONS, REMOVED_OPERATIONS, RENAMED_TYPES, new_name
 from ktir.dialect.verification import verify
 from ktir.errors import Diagnostic, KtirError, NestingTooDeep, ParseError
 from ktir.location import Location
@@ -260,6 +260,12 @@ class KtirParser(XdslParser, ToleratesSpellings):
                 f"'{name}' was removed from the dialect, and no rule translates it (rule M16)",
                 location=self.lines.location(span.start),
                 remedy=REMOVED_OPERATIONS[name],
+            )
+        if name in PLANNED_OPERATIONS:
+            raise ParseError(
+                f"'{name}' is planned; no version of the dialect defines it",
+                location=self.lines.location(span.start),
+                remedy="write the exchange as ktdp.inter_tile_produce and ktdp.inter_tile_consume or _reduce",
             )
         self.raise_error(f"Operation {name} is not registered", span)
 
