@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import AnyFloat, ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import NoTerminator
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.type import get_element_type_or_self
 
 from ktir.dialect.locations import location_of
 from ktir.dialect.text.limits import recursion_room
@@ -79,4 +80,23 @@ def _is_in_graph(value: SSAValue) -> bool:
 
 def _fault(op: Operation, message: str) -> VerifyError:
     text = " ".join(line.strip() for line in message.splitlines() if line.strip()) or "does not verify"
-    return VerifyError(f"'{op.name}' op {text.removeprefix('Operation does not verify: ')}", location=location_of(op))
+    text = f"'{op.name}' op {text.removeprefix('Operation does not verify: ')}"
+    return VerifyError(text, location=location_of(op), remedy=_remedy(op))
+
+
+FLOAT_COUNTERPARTS = {
+    "arith.addi": "arith.addf",
+    "arith.cmpi": "arith.cmpf",
+    "arith.divsi": "arith.divf",
+    "arith.maxsi": "arith.maximumf",
+    "arith.minsi": "arith.minimumf",
+    "arith.muli": "arith.mulf",
+    "arith.subi": "arith.subf",
+}
+"""Integer operations that people write on floats, and what they mean."""
+
+
+def _remedy(op: Operation) -> str | None:
+    """What to write instead, where that is known."""
+    on_floats = any(isinstance(get_element_type_or_self(type), AnyFloat) for type in op.operand_types)
+    return f"use {FLOAT_COUNTERPARTS[op.name]}" if on_floats and op.name in FLOAT_COUNTERPARTS else None

@@ -120,6 +120,12 @@ def test_faults_are_reported_at_their_line(body: str) -> None:
     assert (caught.value.location.file, caught.value.location.line) == ("k.ktir", line)
 
 
+def test_an_integer_operation_on_floats_names_the_one_for_floats() -> None:
+    with pytest.raises(VerifyError, match=r"arith\.cmpi") as caught:
+        parse_module(function("  %0 = arith.cmpi sge, %x, %x : tensor<4xf16>", "%x: tensor<4xf16>"))
+    assert caught.value.remedy == "use arith.cmpf"
+
+
 @pytest.mark.parametrize("opening", ["[", "(", "{", "tuple<", "tensor<1xmemref<"])
 def test_deep_nesting_is_refused_by_name(opening: str) -> None:
     with pytest.raises(NestingTooDeep, match="256") as caught:

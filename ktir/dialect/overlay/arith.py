@@ -47,13 +47,14 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
-from xdsl.parser import Parser
+from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.type import get_element_type_or_self
 
 from ktir.dialect.overlay.repair import extended, redefine, replace_text
+from ktir.dialect.text.leniency import tolerate
 
 integerLike = container_of(IntegerType)
 
@@ -118,8 +119,17 @@ def _parse_select(cls: type[arith.SelectOp], parser: Parser) -> arith.SelectOp:
     condition, chosen = i1, parser.parse_type()
     if parser.parse_optional_punctuation(",") is not None:
         condition, chosen = chosen, parser.parse_type()
+    elif (known := _known_type(parser, names[0])) != i1 and known == with_element(chosen, i1):
+        tolerate(parser, "T3", "a shaped condition needs its type", position)
+        condition = with_element(chosen, i1)
     operands = parser.resolve_operands(names, [condition, chosen, chosen], position)
     return cls.build(operands=operands, result_types=[chosen], attributes=attributes)
+
+
+def _known_type(parser: Parser, operand: UnresolvedOperand) -> Attribute | None:
+    """The type of a value that is defined already."""
+    values = parser.ssa_values.get(operand.operand_name)
+    return values[operand.index].type if values is not None and operand.index < len(values) else None
 
 
 def _print_select(op: arith.SelectOp, printer: Printer) -> None:

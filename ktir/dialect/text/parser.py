@@ -74,6 +74,7 @@ REMEDIES = {
     "Q5": "write the attribute",
     "T1": "move the definition before the first operation of the text",
     "T2": "move the definition before the first use",
+    "T3": "write ': tensor<..xi1>, tensor<..>'",
 }
 
 
