@@ -7,6 +7,7 @@ inside the body of a type it does not know. A missing installation fails the tes
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from xdsl.dialects.builtin import MemRefType, ModuleOp, StringAttr
@@ -39,13 +40,21 @@ def generic_text(op: Operation) -> str:
     return print_operation(op, generic=True, printer_class=StandInPrinter)
 
 
-def mlir_reads(text: str) -> Any:
-    """The module that real MLIR makes of ``text``, verified; raises what it raises."""
+@cache
+def _context() -> Any:
+    """One context for all texts: making it takes longer than reading most of them."""
     from iree.compiler import ir
 
     context = ir.Context()
     context.allow_unregistered_dialects = True
-    with context, ir.Location.unknown():
+    return context
+
+
+def mlir_reads(text: str) -> Any:
+    """The module that real MLIR makes of ``text``, verified; raises what it raises."""
+    from iree.compiler import ir
+
+    with _context(), ir.Location.unknown():
         module = ir.Module.parse(text)
         module.operation.verify()
     return module

@@ -46,7 +46,7 @@ from ktir.dialect.overlay.repair import extended, replace_text
 from ktir.dialect.text.affine_reader import Subscripts
 from ktir.maths.affine import expression_text
 
-# ------------------------------------------------------------------------------------------------------ maps and operands
+# ---------------------------------------------------------------------------------------------------- maps and operands
 
 
 def _print_bound(printer: Printer, bound: AffineMapAttr | AffineSetAttr, operands: Sequence[SSAValue]) -> None:

@@ -283,7 +283,7 @@ def _identities(count: int, output: SSAValue) -> ArrayAttr[AffineMapAttr]:
     return ArrayAttr([AffineMapAttr(AffineMap.identity(len(shape(output.type))))] * count)
 
 
-# ------------------------------------------------------------------------------------------------------ stock operations
+# ----------------------------------------------------------------------------------------------------- stock operations
 
 
 def _copy_region(cls: type[NamedOperation], ins: Sequence[SSAValue], outs: Sequence[SSAValue]) -> Region:

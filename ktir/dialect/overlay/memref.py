@@ -104,7 +104,7 @@ def _print_global(op: memref.GlobalOp, printer: Printer) -> None:
     printer.print_op_attributes({**op.attributes, **alignment})
 
 
-# ------------------------------------------------------------------------------------------------- casts, copy, transpose
+# ----------------------------------------------------------------------------------------------- casts, copy, transpose
 
 
 def _verify_reinterpret_cast(op: memref.ReinterpretCastOp) -> None:

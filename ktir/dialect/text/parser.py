@@ -22,9 +22,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import (
     AnyFloat,
     ComplexType,
-    FileLineColLoc,
     IndexType,
-    IntAttr,
     IntegerType,
     LocationAttr,
     ModuleOp,
@@ -35,20 +33,21 @@ from xdsl.ir import Block, Operation, TypeAttribute
 from xdsl.ir.affine import AffineMap, AffineSet
 from xdsl.irdl import IRDLOperation, OptPropertyDef
 from xdsl.parser import AttrParser
-from xdsl.parser import Parser as XdslParser
 from xdsl.parser.generic_parser import ParserState
 from xdsl.utils.exceptions import ParseError as XdslParseError
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.lexer import Input, Position, Span
-from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind
+from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from ktir.dialect.context import create_context
 from ktir.dialect.ktdp.doubts import doubts
 from ktir.dialect.locations import location_of
 from ktir.dialect.text.affine_reader import parse_map, parse_set
 from ktir.dialect.text.leniency import HasOldForm, ToleratesSpellings
+from ktir.dialect.text.lexer import KtirLexer
 from ktir.dialect.text.limits import MAX_NESTING, first_too_deep, recursion_room
 from ktir.dialect.text.old_spellings import PLANNED_OPERATIONS, REMOVED_OPERATIONS, RENAMED_TYPES, new_name
+from ktir.dialect.text.quick_parser import QuickParser
 from ktir.dialect.verification import verify
 from ktir.errors import Diagnostic, KtirError, NestingTooDeep, ParseError
 from ktir.location import Location
@@ -150,18 +149,7 @@ class Lines:
         return Location(self.file, line + 1, position - self.starts[line] + 1)
 
 
-class KtirLexer(MLIRLexer):
-    """xDSL's lexer, with string literals read in linear time whether they end or not, and a ``%`` that stands alone."""
-
-    _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
-
-    def _lex_prefixed_ident(self, start_pos: Position) -> MLIRToken:
-        if self.input.content.startswith(("% ", "%("), start_pos):
-            return self._form_token(MLIRTokenKind.SLASH, start_pos)  # the remainder of old subscripts
-        return super()._lex_prefixed_ident(start_pos)
-
-
-class KtirParser(XdslParser, ToleratesSpellings):
+class KtirParser(QuickParser, ToleratesSpellings):
     """xDSL's parser, repaired where KTIR needs it."""
 
     def __init__(self, context: Context, text: str, lines: Lines, *, strict: bool) -> None:
@@ -301,7 +289,7 @@ class KtirParser(XdslParser, ToleratesSpellings):
 
     def _place(self, position: Position) -> LocationAttr:
         place = self.lines.location(position)
-        return FileLineColLoc(self.file_name, IntAttr(place.line), IntAttr(place.column))
+        return self._file_location(self.file_name, place.line, place.column)
 
     # --------------------------------------------------------------------------------------------------------- aliases
 

@@ -1,8 +1,9 @@
 """Prints IR as MLIR does.
 
-Affine maps and sets get names at the top of the text (``#map``, ``#set``), locations at its end; attribute dictionaries are alphabetical;
-operations of a region's own dialect lose their prefix (``module``, ``return``); integers and floats look as MLIR writes
-them. Value names are kept as they were read.
+Affine maps and sets get names at the top of the text (``#map``, ``#set``), locations at its end; dictionaries of
+attributes are alphabetical; operations of a region's own dialect lose their prefix (``module``, ``return``); integers
+and floats look as MLIR writes them; blocks say where control comes from. Value names are kept as they were read, and
+results that share a name are numbered parts of it (``%0:2``).
 """
 
 # xDSL's printer has no public hooks for value names and operation names.
@@ -10,7 +11,7 @@ them. Value names are kept as they were read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from io import StringIO
 from itertools import groupby
 from typing import IO
@@ -166,7 +167,11 @@ class KtirPrinter(Printer):
         """``%a, %b:2 = ``: results in a row that share their name, or have none, are numbered parts of one."""
         if not op.results:
             return
-        groups = [list(group) for _, group in groupby(op.results, key=lambda result: result.name_hint)]
+        parts = _named_parts(op)
+        groups = [
+            [result for result, _ in group]
+            for _, group in groupby(zip(op.results, parts, strict=True), key=lambda pair: (pair[0].name_hint, pair[1]))
+        ]
         self.print_list(groups, self._print_result_group)
         self.print_string(" = ")
 
@@ -302,6 +307,19 @@ class KtirPrinter(Printer):
 
     def print_float(self, value: float, type: AnyFloat) -> None:
         self.print_string(float_text(value, type))
+
+
+def _named_parts(op: Operation) -> Sequence[int]:
+    """For each result which named part of the operation it belongs to; most operations have one part without a name."""
+    count = len(op.results)
+    match op.name:
+        case "arith.addui_extended" | "arith.mulsi_extended" | "arith.mului_extended" | "math.sincos":
+            return range(count)
+        case "memref.extract_strided_metadata":
+            rank = (count - 2) // 2
+            return [0, 1, *[2] * rank, *[3] * rank]
+        case _:
+            return [0] * count
 
 
 def _is_signless(type: IntegerType) -> bool:
