@@ -232,6 +232,17 @@ class Checker:
         if len(note.accesses) < NOTES_AT_MOST:
             note.accesses.append((access, site))
 
+    def noted(self) -> dict[tuple[Site, int], tuple[int, int, int]]:
+        """What reads are noted so far; for :meth:`forget`."""
+        return {key: (note.low, note.high, len(note.accesses)) for key, note in self.reads.items()}
+
+    def forget(self, noted: dict[tuple[Site, int], tuple[int, int, int]]) -> None:
+        """Drops the reads that were noted since, because they are going to happen again."""
+        self.reads = {key: note for key, note in self.reads.items() if key in noted}
+        for key, note in self.reads.items():
+            note.low, note.high, count = noted[key]
+            del note.accesses[count:]
+
     def _span(self, access: Access) -> tuple[int, int]:
         """First and last byte an access touches."""
         low, high = access.limits()

@@ -159,6 +159,15 @@ def grid_of(op: FuncOp) -> tuple[int, ...] | None:
     return tuple(cast("IntegerAttr[Any]", each).value.data for each in entries)
 
 
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a run has to know of a module: see the methods of :class:`Program` with these names."""
+
+    granule: int
+    buffer_bytes: int
+    ordered: bool
+
+
 class Program:
     """A module ready to run: its functions, each compiled at most once."""
 
@@ -167,6 +176,17 @@ class Program:
             op.sym_name.data: CompiledFunction(self, op) for op in module.walk() if isinstance(op, FuncOp)
         }
         self.module = module
+        self._facts: Facts | None = None
+
+    @property
+    def facts(self) -> Facts:
+        if self._facts is None:
+            self._facts = Facts(self.granule(), self.buffer_bytes(), self.is_ordered())
+        return self._facts
+
+    def is_ordered(self) -> bool:
+        """Whether cores wait for each other within a launch."""
+        return any(op.name.startswith("ktdp.inter_tile") for op in self.module.walk())
 
     def function(self, name: str, site: Site) -> CompiledFunction:
         found = self.functions.get(name)
@@ -229,11 +249,11 @@ class Program:
     ) -> Execution:
         """As :func:`execute`, without compiling again what an earlier run compiled."""
         entry = self.entry(name)
-        ordered = any(op.name.startswith("ktdp.inter_tile") for op in self.module.walk())
-        checker = Checker(ordered=ordered) if checks else None
-        run = Run(Memory(limit=max_bytes, granule=self.granule()), machine, checker, max_steps, max_bytes)
+        facts = self.facts
+        checker = Checker(ordered=facts.ordered) if checks else None
+        run = Run(Memory(limit=max_bytes, granule=facts.granule), machine, checker, max_steps, max_bytes)
         given = sum(value.nbytes + GUARD for value in arguments.values() if is_array(value))
-        run.memory.shared.reserve(given + self.buffer_bytes())
+        run.memory.shared.reserve(given + facts.buffer_bytes)
         binding = Binding(entry, run)
         with np.errstate(all="ignore"):
             launch = run.launch((1,) if entry.grid is None else entry.grid, entry.location)

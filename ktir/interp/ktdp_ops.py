@@ -328,6 +328,8 @@ def load(compiler: FunctionCompiler, op: Operation) -> Step:
         if isinstance(access, Pieces):
             frame.regs[out] = _assembled(access, tile, element, frame, site)
             return
+        if frame.batch is not None:
+            frame.batch.note(access, frame, site, None, stores=False)
         values = access.read(access.arena.bytes, element.dtype)
         checker = frame.run.checker
         frame.regs[out] = values if checker is None else checker.on_read(access, values, frame, site)
@@ -354,6 +356,8 @@ def _assembled(pieces: Pieces, tile: Tile, element: ElementType, frame: Frame, s
     elif checker is not None:
         mask, origin = uncovered(pieces), beyond_the_end(pieces, site)
     for piece in pieces.parts:
+        if frame.batch is not None:
+            frame.batch.note(piece.access, frame, site, piece.rows, stores=False)
         values: Value = piece.access.read(piece.access.arena.bytes, element.dtype)
         if checker is not None:
             values = checker.on_read(piece.access, values, frame, site)
@@ -381,7 +385,12 @@ def beyond_the_end(pieces: Pieces, site: Site) -> Origin:
 
 def _fitting(values: Array, where: tuple[Any, ...]) -> Array:
     """Values of a piece in the shape that its place in the tile has."""
-    return values.ravel() if is_array(where[0]) else values
+    return values.ravel() if is_mask(where[0]) else values
+
+
+def is_mask(where: Any) -> bool:
+    """Whether a piece lists its elements one by one."""
+    return is_array(where) and where.dtype == np.bool_
 
 
 def store(compiler: FunctionCompiler, op: Operation) -> Step:
@@ -403,16 +412,15 @@ def store(compiler: FunctionCompiler, op: Operation) -> Step:
     return step
 
 
-def _write(access: Access, values: Value, frame: Frame, site: Site) -> None:
+def _write(access: Access, values: Value, frame: Frame, site: Site, rows: Array | None = None) -> None:
+    """Stores; in a batch of iterations not before all are through. ``rows`` are those of the frame that store."""
     if access.is_empty():
         return
-    checker = frame.run.checker
-    if checker is not None:
-        checker.write(access, values, frame, site)
-    else:
-        plain = values.values if isinstance(values, Tainted) else values
-        access.write(access.arena.bytes, access.view.element.dtype, plain)
-    frame.run.note_store(access, site)
+    if frame.batch is None:
+        frame.run.perform(access, values, frame, site)
+        return
+    frame.batch.note(access, frame, site, rows, stores=True)
+    frame.batch.wait(access, values, frame, site)
 
 
 def _scatter(pieces: Pieces, values: Value, tile: Tile, frame: Frame, site: Site) -> None:
@@ -421,7 +429,7 @@ def _scatter(pieces: Pieces, values: Value, tile: Tile, frame: Frame, site: Site
     if checker is not None and pieces.masked is None:
         require_covered(pieces, tile, frame, site)
     for piece in pieces.parts:
-        _write(piece.access, _part_of(values, piece.where, pieces.shape), frame, site)
+        _write(piece.access, _part_of(values, piece.where, pieces.shape), frame, site, piece.rows)
 
 
 def _part_of(values: Value, where: tuple[Any, ...], shape: tuple[int, ...]) -> Value:
@@ -429,7 +437,7 @@ def _part_of(values: Value, where: tuple[Any, ...], shape: tuple[int, ...]) -> V
         return Tainted(_part_of(values.values, where, shape), _part_of(values.mask, where, shape), values.origin)
     lead = max(shape[0], len(values))
     part = np.broadcast_to(values, (lead, *shape[1:]))
-    if is_array(where[0]):
+    if is_mask(where[0]):
         return np.broadcast_to(part, shape)[where].reshape(1, -1)
     return part[-1:][(slice(None), *where[1:])] if lead > shape[0] else part[where]
 

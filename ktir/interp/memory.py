@@ -276,10 +276,12 @@ Access = Strided | Gathered
 
 @dataclass(slots=True)
 class Piece:
-    """One access that gives or takes part of a tile: ``where`` is its index into (cores, shape..)."""
+    """One access that gives or takes part of a tile: ``where`` is its index into (cores, shape..), ``rows`` are the
+    rows of the frame that it belongs to, or the row of each of its elements; None where it is for all rows alike."""
 
     access: Access
     where: tuple[Any, ...]
+    rows: Array | None
 
 
 @dataclass(slots=True)
@@ -355,7 +357,12 @@ def masked(view: View, base: Sequence[Scalar], pattern: Pattern, frame: Frame, s
         return Pieces([], shape, view)
     cores = np.broadcast_to(frame.cores.reshape(-1, *(1,) * rank)[: len(places)], shape)[inside].reshape(1, -1)
     access = settle(Gathered(arena, places[inside].reshape(1, -1), view, cores), frame, site)
-    return Pieces([Piece(access, (inside,))], shape, view)
+    return Pieces([Piece(access, (inside,), _row_of_each(inside, frame))], shape, view)
+
+
+def _row_of_each(inside: Array, frame: Frame) -> Array | None:
+    """The rows of the elements of a tile that is cut, or None where it is the same for all rows."""
+    return np.nonzero(inside)[0] if len(inside) == frame.n else None
 
 
 def resolve(tile: Tile | IndirectTile, frame: Frame, site: Site) -> Access | Pieces:
@@ -492,6 +499,8 @@ def look_up(view: View, coordinates: Sequence[Any], rank: int, frame: Frame, sit
     if not is_array(places) or places.ndim == 0:
         places = np.asarray(places).reshape((1,) * (rank + 1))
     access = settle(Gathered(arena, places, view, frame.cores), frame, site)
+    if frame.batch is not None:
+        frame.batch.note(access, frame, site, None, stores=False)
     if frame.run.checker is not None:
         frame.run.checker.require_defined(access, frame, site)
     return access.read(access.arena.bytes, view.element.dtype).astype(np.int64)
@@ -532,39 +541,64 @@ def distributed(tile: Tile, view: DistributedView, frame: Frame, site: Site) -> 
 
 def _box_pieces(tile: Tile, view: DistributedView, frame: Frame, site: Site, varies: bool) -> list[Piece]:
     pattern = tile.pattern
-    rows = range(frame.n if varies else 1)
-    base = np.array([np.broadcast_to(first, len(rows)) for first in tile.base], np.int64).reshape(-1, len(rows))
-    pieces: list[Piece] = []
-    for partition in view.partitions:
-        for row in rows:
-            cut = _intersection(base[:, row], pattern, partition)
-            if cut is None:
-                continue
-            only = np.array([row])
-            part = frame if not varies or frame.n == 1 else Frame(frame.run, frame.launch, frame.cores[only], [])
-            source = partition.view if part is frame else partition.view.rows(only, frame.n)
-            inner, where = cut
-            access = direct(source, inner.lows, replace(inner, lows=(0,) * len(inner.lows)), part, site)
-            pieces.append(Piece(access, (slice(row, row + 1), *where)))
-    return pieces
+    rows = frame.n if varies else 1
+    base = np.array([np.broadcast_to(first, rows) for first in tile.base], np.int64).reshape(-1, rows)
+    return [
+        _box_piece(cut, partition, pattern, frame, site, varies)
+        for partition in view.partitions
+        for cut in _intersections(base, pattern, partition)
+    ]
 
 
-def _intersection(base: Array, pattern: Pattern, partition: Partition) -> tuple[Pattern, tuple[slice, ...]] | None:
-    """What ``partition`` owns of a box: a pattern in its own coordinates, and where that lies in the tile."""
-    lows: list[int] = []
-    extents: list[int] = []
-    where: dict[int, slice] = {}
-    for dimension, low in enumerate(pattern.lows):
-        first = int(base[dimension]) + low
-        start = max(first, partition.lows[dimension])
-        stop = min(first + pattern.extents[dimension], partition.stops[dimension])
-        if start >= stop:
-            return None
-        lows.append(start - partition.lows[dimension])
-        extents.append(stop - start)
-        where[dimension] = slice(start - first, stop - first)
-    shape = tuple(extents[dimension] for dimension in pattern.order)
-    return Pattern(shape, tuple(lows), tuple(extents), pattern.order), tuple(where[d] for d in pattern.order)
+def _box_piece(
+    cut: Intersection, partition: Partition, pattern: Pattern, frame: Frame, site: Site, varies: bool
+) -> Piece:
+    shape = tuple(cut.extents[dimension] for dimension in pattern.order)
+    inner = Pattern(shape, (0,) * len(cut.extents), cut.extents, pattern.order)
+    where = tuple(cut.where[dimension] for dimension in pattern.order)
+    if not varies or len(cut.rows) == frame.n:
+        access = direct(partition.view, cut.lows, inner, frame, site)
+        return Piece(access, (slice(None), *where), cut.rows if varies else None)
+    part = Frame(frame.run, frame.launch, frame.cores[cut.rows], [])
+    access = direct(partition.view.rows(cut.rows, frame.n), cut.lows, inner, part, site)
+    return Piece(access, (cut.rows, *where), cut.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Intersection:
+    """What a partition owns of a box that starts elsewhere in each of some rows, but is cut alike in all of them.
+
+    ``lows`` are coordinates of the partition, ``where`` is the place of the part in the box, per set dimension.
+    """
+
+    rows: Array
+    lows: tuple[Scalar, ...]
+    extents: tuple[int, ...]
+    where: tuple[slice, ...]
+
+
+def _intersections(base: Array, pattern: Pattern, partition: Partition) -> list[Intersection]:
+    """The intersections of a partition with the box of each row, rows that are cut alike together."""
+    first = base + np.array(pattern.lows, np.int64).reshape(-1, 1)
+    start = np.maximum(first, np.array(partition.lows, np.int64).reshape(-1, 1))
+    ends = first + np.array(pattern.extents, np.int64).reshape(-1, 1)
+    extents = np.minimum(ends, np.array(partition.stops, np.int64).reshape(-1, 1)) - start
+    hit = np.nonzero((extents > 0).all(axis=0))[0]
+    alike: dict[tuple[int, ...], list[int]] = {}
+    for row, cut in zip(hit.tolist(), np.concatenate([extents, start - first]).T[hit].tolist(), strict=True):
+        alike.setdefault(tuple(cut), []).append(row)
+    rank = len(base)
+    found: list[Intersection] = []
+    for cut, members in alike.items():
+        rows = np.array(members)
+        lows = tuple(_one_if_same(start[d, rows] - partition.lows[d]) for d in range(rank))
+        where = tuple(slice(cut[rank + d], cut[rank + d] + cut[d]) for d in range(rank))
+        found.append(Intersection(rows, lows, cut[:rank], where))
+    return found
+
+
+def _one_if_same(values: Array) -> Scalar:
+    return int(values[0]) if (values == values[0]).all() else values
 
 
 def _point_pieces(tile: Tile, view: DistributedView, frame: Frame, site: Site, varies: bool) -> list[Piece]:
@@ -595,7 +629,7 @@ def _point_pieces(tile: Tile, view: DistributedView, frame: Frame, site: Site, v
         low, high = access.limits()
         if low < 0 or (high + 1) * view.element.itemsize > arena.size:
             raise outside_memory(access, low, high, site)
-        pieces.append(Piece(access, (inside,)))
+        pieces.append(Piece(access, (inside,), _row_of_each(inside, frame)))
     return pieces
 
 

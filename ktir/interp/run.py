@@ -11,7 +11,7 @@ import numpy as np
 from ktir.errors import Diagnostic, GridExceedsMachine, IllegalGrid, LimitExceeded, ScratchpadOverflow
 from ktir.interp.memory import Access, Memory, View
 from ktir.interp.numerics import Array
-from ktir.interp.values import Frame, Site
+from ktir.interp.values import Frame, Site, Tainted, Value
 from ktir.location import Location
 from ktir.machine.description import Machine
 
@@ -54,6 +54,17 @@ class Run:
     diagnostics: list[Diagnostic] = field(default_factory=lambda: [])
     depth: int = 0
     stored: dict[Site, tuple[int, int]] = field(default_factory=lambda: {})
+    in_order: set[Site] = field(default_factory=lambda: set())
+    """Loops whose iterations were found to meet in memory."""
+
+    def perform(self, access: Access, values: Value, frame: Frame, site: Site) -> None:
+        """Carries out a store."""
+        if self.checker is not None:
+            self.checker.write(access, values, frame, site)
+        else:
+            plain = values.values if isinstance(values, Tainted) else values
+            access.write(access.arena.bytes, access.view.element.dtype, plain)
+        self.note_store(access, site)
 
     def note_store(self, access: Access, site: Site) -> None:
         """Widens the range of global bytes that an operation stored to."""

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import Operation, Region
 
 from ktir.errors import LoopStepNotPositive, UnknownOperation
+from ktir.interp.batches import batching
 from ktir.interp.compile import Code, CompileOperation, FunctionCompiler, Step
 from ktir.interp.numerics import Array, Scalar, is_array
 from ktir.interp.values import Frame, Joined, Site, Value, demand, take_rows
@@ -24,9 +25,12 @@ def loop(compiler: FunctionCompiler, op: Operation) -> Step:
     body = compiler.region(op.regions[0], op)
     counter, *carried = body.arguments
     results = tuple(compiler.slot(result) for result in op.results)
+    together = None if inits else batching(op, body, counter, site)
 
     def iterate(frame: Frame, first: Scalar, step: Scalar, count: range, values: list[Value]) -> list[Value]:
         """Runs the iterations with the numbers in ``count``; the values that they carry out."""
+        if together is not None and together.run(frame, first, step, count):
+            return values
         regs, run, yielded = frame.regs, body.run, body.results
         for number in count:
             regs[counter] = first + number * step

@@ -18,6 +18,7 @@ from ktir.interp.numerics import BOOL, Array, is_array
 from ktir.location import Location
 
 if TYPE_CHECKING:
+    from ktir.interp.batches import Batch
     from ktir.interp.run import Launch, Run
 
 
@@ -74,12 +75,25 @@ Value = Any
 
 
 class Frame:
-    """Cores that run together. ``cores`` holds their flat tile ids, ascending; ``regs`` one value per SSA value."""
+    """Cores that run together. ``cores`` holds their flat tile ids, ascending; ``regs`` one value per SSA value.
 
-    __slots__ = ("cores", "launch", "n", "regs", "run")
+    Where iterations of a loop run together in a ``batch``, each has rows of its own; ``batch_rows`` says
+    which rows of the batch these are.
+    """
 
-    def __init__(self, run: Run, launch: Launch, cores: Array, regs: list[Value]) -> None:
+    __slots__ = ("batch", "batch_rows", "cores", "launch", "n", "regs", "run")
+
+    def __init__(
+        self,
+        run: Run,
+        launch: Launch,
+        cores: Array,
+        regs: list[Value],
+        batch: Batch | None = None,
+        batch_rows: Array | None = None,
+    ) -> None:
         self.run, self.launch, self.cores, self.regs = run, launch, cores, regs
+        self.batch, self.batch_rows = batch, batch_rows
         self.n = len(cores)
 
     def part(self, rows: Array, captured: Sequence[int]) -> Frame:
@@ -87,7 +101,8 @@ class Frame:
         regs: list[Value] = [None] * len(self.regs)
         for slot in captured:
             regs[slot] = take_rows(self.regs[slot], rows, self.n)
-        return Frame(self.run, self.launch, self.cores[rows], regs)
+        batch_rows = None if self.batch_rows is None else self.batch_rows[rows]
+        return Frame(self.run, self.launch, self.cores[rows], regs, self.batch, batch_rows)
 
 
 def take_rows(value: Value, rows: Array, n: int) -> Value:
