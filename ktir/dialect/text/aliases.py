@@ -7,7 +7,8 @@ they stand, at its top.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator
 from typing import cast
 
 from xdsl.dialects.builtin import (
@@ -43,11 +44,13 @@ class Aliases:
     def __init__(self) -> None:
         self.seen: dict[Named, int] = {}
         self.deferred: set[Named] = set()
+        self.numbers: dict[Named, int] = {}
 
-    def get(self, attribute: Named) -> str | None:
-        """Notes that ``attribute`` is printed; names are known only after everything was."""
+    def get(self, attribute: Named) -> str:
+        """What stands for the name of ``attribute`` until all names are known."""
         self.seen.setdefault(attribute, 0)
-        return None
+        number = self.numbers.setdefault(attribute, len(self.numbers))
+        return f"\x00{number}\x00"
 
     def note_location(self, location: LocationAttr, *, deferred: bool) -> int:
         """Notes a location and those inside it; returns how deep it nests."""
@@ -66,7 +69,7 @@ class Aliases:
         for part in parts_of(location):
             self._keep_at_top(part)
 
-    def names(self) -> Names:
+    def names(self) -> dict[Named, str]:
         """``loc``, ``loc1``, .., then ``map``, ``map1``, .., then ``set``, ``set1``, ..; deeper ones after others."""
         order = sorted(self.seen, key=lambda each: (self.seen[each], _kind(each)))
         counts: dict[str, int] = {}
@@ -75,24 +78,17 @@ class Aliases:
             kind = _kind(attribute)
             number = counts[kind] = counts.get(kind, -1) + 1
             names[attribute] = f"{kind}{number or ''}"
-        return Names(names, self.deferred)
-
-
-class Names:
-    """What each attribute is called, and where it is defined."""
-
-    def __init__(self, names: Mapping[Named, str], deferred: set[Named]) -> None:
-        self.names, self.deferred = names, deferred
-
-    def get(self, attribute: Named) -> str | None:
-        return self.names.get(attribute)
-
-    def note_location(self, location: LocationAttr, *, deferred: bool) -> None:
-        """Nothing: all locations are known."""
+        return names
 
     def definitions(self, *, deferred: bool) -> Iterator[tuple[Named, str]]:
         """Attributes and names that are defined at the end of the text, or at its top."""
-        return ((each, name) for each, name in self.names.items() if (each in self.deferred) == deferred)
+        return ((each, name) for each, name in self.names().items() if (each in self.deferred) == deferred)
+
+    def resolved(self, text: str) -> str:
+        """``text`` with names in place of what stood for them."""
+        names = self.names()
+        by_number = [names[attribute] for attribute in self.numbers]
+        return re.sub("\x00(\\d+)\x00", lambda match: by_number[int(match[1])], text)
 
 
 def _kind(attribute: Named) -> str:

@@ -11,10 +11,11 @@ results that share a name are numbered parts of it (``%0:2``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from io import StringIO
 from itertools import groupby
-from typing import IO
+from types import MappingProxyType
+from typing import IO, Any
 
 from xdsl.dialects.builtin import (
     AffineMapAttr,
@@ -22,18 +23,27 @@ from xdsl.dialects.builtin import (
     AnyFloat,
     ArrayAttr,
     Builtin,
+    CallSiteLoc,
     DenseIntOrFPElementsAttr,
+    FileLineColLoc,
     Float64Type,
     FloatAttr,
+    FunctionType,
+    FusedLoc,
+    IndexType,
     IntegerAttr,
     IntegerType,
     LocationAttr,
     MemRefType,
     ModuleOp,
+    NameLoc,
     NoneAttr,
     Signedness,
+    TensorType,
+    UnknownLoc,
     UnrankedMemRefType,
     UnregisteredOp,
+    VectorType,
     i1,
     i64,
 )
@@ -42,7 +52,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove
 
-from ktir.dialect.text.aliases import Aliases, Names, location_text, plain_affine
+from ktir.dialect.text.aliases import Aliases, location_text, plain_affine
 from ktir.dialect.text.floats import float_text
 from ktir.dialect.text.limits import recursion_room
 
@@ -66,26 +76,32 @@ def print_operation(
     kind = printer_class or KtirPrinter
     with recursion_room():
         aliases = Aliases()
-        kind(StringIO(), aliases, generic=generic, debug_info=debug_info).print_op(op)
-        names = aliases.names()
-        out = StringIO()
-        printer = kind(out, names, generic=generic, debug_info=debug_info)
-        printer.print_definitions(names, deferred=False)
+        body, top, end = StringIO(), StringIO(), StringIO()
+        printer = kind(body, aliases, generic=generic, debug_info=debug_info)
         printer.print_op(op)
-        printer.print_string("\n")
-        printer.print_definitions(names, deferred=True)
+        printer.stream = top
+        printer.print_definitions(deferred=False)
+        printer.stream = end
+        printer.print_definitions(deferred=True)
         printer.print_resources()
-        return out.getvalue()
+        return aliases.resolved(f"{top.getvalue()}{body.getvalue()}\n{end.getvalue()}")
 
 
 class KtirPrinter(Printer):
     """xDSL's printer with MLIR's spelling."""
 
-    def __init__(self, stream: IO[str], aliases: Aliases | Names, *, generic: bool, debug_info: bool) -> None:
+    def __init__(self, stream: IO[str], aliases: Aliases, *, generic: bool, debug_info: bool) -> None:
         super().__init__(stream, print_generic_format=generic, print_debuginfo=debug_info)
         self.aliases = aliases
+        self.type_texts: dict[int, tuple[Attribute, str]] = {}
         self.taken: list[set[str]] = [set()]
         self.prefixes = ["builtin."]
+
+    def print_string(self, text: str, *, indent: int | None = None) -> None:
+        if "\n" in text:
+            super().print_string(text, indent=indent)
+        else:
+            self.stream.write(text)
 
     # ------------------------------------------------------------------------------------------------------ operations
 
@@ -219,27 +235,54 @@ class KtirPrinter(Printer):
         super().print_attr_dict(dict(sorted(attr_dict.items())))
 
     def print_attribute(self, attribute: Attribute) -> None:
-        match attribute:
-            case AffineMapAttr() | AffineSetAttr():
-                name = self.aliases.get(attribute)
-                self.print_string(plain_affine(attribute) if name is None else f"#{name}")
-            case _ if isinstance(attribute, LocationAttr):
-                self.aliases.note_location(attribute, deferred=False)
-                self._print_location(attribute)
+        writer = WRITERS.get(type(attribute))
+        if writer is None:
+            super().print_attribute(attribute)
+        else:
+            writer(self, attribute)
+
+    def print_affine(self, attribute: AffineMapAttr | AffineSetAttr) -> None:
+        """The name of a map or set."""
+        self.print_string(f"#{self.aliases.get(attribute)}")
+
+    def print_argument_location(self, location: LocationAttr) -> None:
+        """A location that is written out where it stands."""
+        self.aliases.note_location(location, deferred=False)
+        self._print_location(location)
+
+    def print_array(self, attribute: ArrayAttr[Attribute]) -> None:
+        self.print_string("[")
+        self.print_list(attribute.data, self._print_element)
+        self.print_string("]")
+
+    def print_dense(self, attribute: DenseIntOrFPElementsAttr) -> None:
+        """Elements one by one, or as one string of bytes."""
+        if not _prefers_bytes(attribute):
+            super().print_attribute(attribute)
+            return
+        self.print_string(f'dense<"0x{attribute.data.data.hex().upper()}"> : ')
+        self.print_attribute(attribute.type)
+
+    def print_type(self, type: Attribute) -> None:
+        """A type; its text is worked out once."""
+        known = self.type_texts.get(id(type))
+        if known is None:
+            stream, self.stream = self.stream, StringIO()
+            self._print_new_type(type)
+            known = self.type_texts[id(type)] = (type, self.stream.getvalue())
+            self.stream = stream
+        self.stream.write(known[1])
+
+    def _print_new_type(self, type: Attribute) -> None:
+        match type:
             case MemRefType(memory_space=IntegerAttr() as space) if space.type == i64:
-                self._print_memref(attribute, space.value.data)
+                self._print_memref(type, space.value.data)
             case UnrankedMemRefType(memory_space=IntegerAttr() as space) if space.type == i64:
                 self.print_string("memref<*x")
-                self.print_attribute(attribute.element_type)
+                self.print_attribute(type.element_type)
                 self.print_string(f", {space.value.data}>")
-            case ArrayAttr():
-                with self.in_square_brackets():
-                    self.print_list(attribute.data, self._print_element)
-            case DenseIntOrFPElementsAttr() if _prefers_bytes(attribute):
-                self.print_string(f'dense<"0x{attribute.data.data.hex().upper()}"> : ')
-                self.print_attribute(attribute.type)
             case _:
-                super().print_attribute(attribute)
+                super().print_attribute(type)
 
     def _print_memref(self, type: MemRefType, space: int) -> None:
         """A memref with a numbered memory space, whose type MLIR leaves out."""
@@ -267,28 +310,22 @@ class KtirPrinter(Printer):
 
     def _print_trailing_location(self, location: LocationAttr) -> None:
         """The location of an operation, by its name where it has one."""
-        name = self.aliases.get(location)
-        self.print_string(" ")
-        if name is None:
-            self._print_location(location)
-        else:
-            self.print_string(f"loc(#{name})")
+        self.print_string(f" loc(#{self.aliases.get(location)})")
 
     def _print_location(self, location: LocationAttr) -> None:
         self.print_string(f"loc({location_text(location, self._text_of, self._location_part)})")
 
     def _location_part(self, location: LocationAttr) -> str:
-        name = self.aliases.get(location)
-        return location_text(location, self._text_of, self._location_part) if name is None else f"#{name}"
+        return f"#{self.aliases.get(location)}"
 
     def _text_of(self, attribute: Attribute) -> str:
         out = StringIO()
         KtirPrinter(out, self.aliases, generic=self.print_generic_format, debug_info=False).print_attribute(attribute)
         return out.getvalue()
 
-    def print_definitions(self, names: Names, *, deferred: bool) -> None:
+    def print_definitions(self, *, deferred: bool) -> None:
         """One alias a line."""
-        for attribute, name in names.definitions(deferred=deferred):
+        for attribute, name in self.aliases.definitions(deferred=deferred):
             self.print_string(f"#{name} = ")
             if isinstance(attribute, LocationAttr):
                 self._print_location(attribute)
@@ -335,3 +372,21 @@ def _default_prefix(op: Operation | None) -> str:
     if isinstance(op, ModuleOp):
         return "builtin."
     return "func." if isinstance(op, FuncOp) else "none."
+
+
+WRITERS: Mapping[type, Callable[[KtirPrinter, Any], None]] = MappingProxyType(
+    {
+        AffineMapAttr: KtirPrinter.print_affine,
+        AffineSetAttr: KtirPrinter.print_affine,
+        ArrayAttr: KtirPrinter.print_array,
+        DenseIntOrFPElementsAttr: KtirPrinter.print_dense,
+        **dict.fromkeys(
+            (UnknownLoc, FileLineColLoc, NameLoc, CallSiteLoc, FusedLoc), KtirPrinter.print_argument_location
+        ),
+        **dict.fromkeys(
+            (MemRefType, UnrankedMemRefType, TensorType, VectorType, IntegerType, FunctionType, IndexType),
+            KtirPrinter.print_type,
+        ),
+    }
+)
+"""How attributes of a class are written; those of other classes as xDSL does."""

@@ -1,0 +1,137 @@
+"""How fast text is read, verified and printed.
+
+    python benchmarks/parse_speed.py [--operations 10000] [--rounds 5] [--json FILE] [--profile]
+
+Two measurements, both in CPU time, the least of several rounds, ours and xDSL's in turn so that a busy machine slows
+both down alike:
+
+* *reading*: texts of many operations, by this toolchain's parser (which also stamps each operation with its place) and
+  by xDSL's own parser on the same operation classes; one text holds standard operations alone, one is a KTIR mix;
+* *round trip*: a KTIR kernel of about 400 lines, read, verified and printed.
+
+The exit status is 1 where a goal is missed: 0.75 of xDSL's time for reading, 40 ms for the round trip.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import json
+import pstats
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from xdsl.context import Context
+from xdsl.parser import Parser
+
+from ktir.dialect.context import create_context
+from ktir.dialect.text.parser import parse_module, parse_unverified
+from ktir.dialect.text.printer import print_module
+
+RATIO_GOAL, STRETCH_GOAL = 0.75, 0.6
+ROUND_TRIP_GOAL = 0.040
+"""Seconds."""
+
+
+def arithmetic_chain(operations: int) -> str:
+    """A function of integer additions, each of which uses the one before."""
+    lines = [f"  %v{n + 1} = arith.addi %v{n}, %b : i32" for n in range(operations - 2)]
+    return "\n".join(["func.func @chain(%v0: i32, %b: i32) {", *lines, "  func.return", "}"])
+
+
+STATEMENTS = """\
+    %c{n} = arith.constant {n} : index
+    %view{n} = ktdp.construct_memory_view %base, sizes : [64, 128], strides : [128, 1] {{coordinate_set = affine_set<(d0, d1) : (d0 >= 0, -d0 + 63 >= 0, d1 >= 0, -d1 + 127 >= 0)>, memory_space = #ktdp.memory_space<global>}} : memref<64x128xf16>
+    %tile{n} = ktdp.construct_access_tile %view{n}[%i, %c{n}] {{access_tile_order = affine_map<(d0, d1) -> (d0, d1)>, access_tile_set = affine_set<(d0, d1) : (d0 >= 0, -d0 >= 0, d1 >= 0, -d1 + 63 >= 0)>}} : memref<64x128xf16> -> !ktdp.access_tile<1x64xindex>
+    %x{n} = ktdp.load %tile{n} : <1x64xindex> -> tensor<1x64xf16>
+    %e{n} = tensor.empty() : tensor<1x64xf16>
+    %y{n} = linalg.add ins(%x{n}, %x{n} : tensor<1x64xf16>, tensor<1x64xf16>) outs(%e{n} : tensor<1x64xf16>) -> tensor<1x64xf16>
+    %z{n} = arith.mulf %y{n}, %x{n} : tensor<1x64xf16>
+    ktdp.store %z{n}, %tile{n} : tensor<1x64xf16>, <1x64xindex>
+"""
+"""One step of a kernel: a view, a tile, a load, arithmetic, a store."""
+
+
+def kernel(steps: int) -> str:
+    """A kernel whose loop has ``steps`` of :data:`STATEMENTS`; about eight operations and eight lines each."""
+    body = "".join(STATEMENTS.format(n=n) for n in range(steps))
+    return (
+        "func.func @kernel(%base: index) attributes {grid = [32]} {\n"
+        "  %core = ktdp.get_compute_tile_id : index\n"
+        "  %one = arith.constant 1 : index\n"
+        "  scf.for %i = %core to %base step %one {\n" + body + "  }\n  func.return\n}\n"
+    )
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """CPU time of one call."""
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def stock_context() -> Context:
+    """A context of the same operation classes for xDSL's parser."""
+    context = Context()
+    known = create_context()
+    for name in known.registered_dialect_names:
+        context.load_dialect(known.get_dialect(name))
+    return context
+
+
+def reading(text: str, rounds: int) -> tuple[float, float]:
+    """Ours and xDSL's time for ``text``."""
+    ours, stock = create_context(), stock_context()
+    pairs = [
+        (seconds(lambda: parse_unverified(text, context=ours)), seconds(lambda: Parser(stock, text).parse_module()))
+        for _ in range(rounds + 1)
+    ]
+    return min(pair[0] for pair in pairs[1:]), min(pair[1] for pair in pairs[1:])
+
+
+def round_trip(text: str, rounds: int) -> float:
+    """Time to read, verify and print ``text``."""
+    context = create_context()
+    return min(seconds(lambda: print_module(parse_module(text, context=context))) for _ in range(rounds + 1))
+
+
+def profile(text: str) -> None:
+    """Where the time of reading ``text`` goes."""
+    context = create_context()
+    parse_unverified(text, context=context)
+    with cProfile.Profile() as recorded:
+        parse_unverified(text, context=context)
+    pstats.Stats(recorded).sort_stats("tottime").print_stats(25)
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--operations", type=int, default=10_000)
+    options.add_argument("--rounds", type=int, default=5)
+    options.add_argument("--json", type=Path)
+    options.add_argument("--profile", action="store_true")
+    given = options.parse_args()
+    texts = {"arith chain": arithmetic_chain(given.operations), "KTIR mix": kernel(given.operations // 8)}
+    if given.profile:
+        for text in texts.values():
+            profile(text)
+    results: dict[str, dict[str, float]] = {}
+    print(f"{'reading':<14}{'ktir':>10}{'xDSL':>10}{'ratio':>8}   goal {RATIO_GOAL}, stretch {STRETCH_GOAL}")
+    for name, text in texts.items():
+        ours, stock = reading(text, given.rounds)
+        results[name] = {"ktir_s": ours, "xdsl_s": stock, "ratio": ours / stock}
+        print(f"{name:<14}{ours:>9.3f}s{stock:>9.3f}s{ours / stock:>8.2f}")
+    small = kernel(49)
+    took = round_trip(small, max(given.rounds, 10))
+    results["round trip"] = {"lines": len(small.splitlines()), "s": took}
+    print(f"round trip of {len(small.splitlines())} lines: {1000 * took:.1f} ms   goal {1000 * ROUND_TRIP_GOAL:.0f} ms")
+    if given.json is not None:
+        given.json.write_text(json.dumps(results, indent=2) + "\n")
+    slow = [name for name in texts if results[name]["ratio"] > RATIO_GOAL]
+    return 1 if slow or took > ROUND_TRIP_GOAL else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
