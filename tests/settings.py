@@ -13,3 +13,7 @@ SCALE = float(os.environ.get("KTIR_TEST_SCALE", "0.05"))
 def examples(full_count: int) -> int:
     """How many generated inputs to try where the full suite tries ``full_count``; at least five."""
     return max(5, round(full_count * SCALE))
+
+
+FULL = SCALE >= 1
+"""Whether this is the full suite: what is too long for ``make test`` whatever its count is tried only then."""

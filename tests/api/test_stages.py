@@ -26,15 +26,17 @@ from tests.api.test_models import Built, made, mini_lm_layer
 from tests.frontend.torch.blocks import Llama, RotaryAttention, SwiGlu
 from tests.mutation.mutations import Mutation, mutations
 from tests.oracle.mlir import assert_real_mlir_accepts
-from tests.settings import examples
+from tests.settings import FULL, examples
 
 MODELS: dict[str, Callable[[], Built]] = {
     "swiglu, nothing a multiple of 64": lambda: made(SwiGlu(100, 172), torch.float16, 7, 100),
     "softmax over the first axis": lambda: made(torch.nn.Softmax(0), torch.float16, 67, 100),
-    "causal attention": lambda: made(RotaryAttention(128, 4, 1), torch.float16, 2, 37, 128),
+    "causal attention": lambda: made(RotaryAttention(64, 2, 1), torch.float16, 1, 24, 64),
     "llama": lambda: (Llama(128, 256, 8, 2, 512).half().eval(), (torch.randint(0, 128, (1, 32)),)),
     "MiniLM layer": lambda: mini_lm_layer(64),
 }
+TRIED = list(MODELS) if FULL else list(MODELS)[:3]
+"""The whole models, whose dataflow programs are long texts, are for the full suite."""
 
 
 def stages(model: torch.nn.Module, args: tuple[torch.Tensor, ...]) -> Iterator[tuple[str, ModuleOp]]:
@@ -49,7 +51,7 @@ def stages(model: torch.nn.Module, args: tuple[torch.Tensor, ...]) -> Iterator[t
         yield "dataflow", ktir.compile(model, args).dataflow.op
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", TRIED)
 def test_each_stage_is_text_that_reads_back_and_real_mlir_accepts(name: str) -> None:
     torch.manual_seed(0)
     for stage, module in stages(*MODELS[name]()):
@@ -64,9 +66,12 @@ def test_each_stage_is_text_that_reads_back_and_real_mlir_accepts(name: str) -> 
 
 @cache
 def original() -> tuple[Program, dict[str, Any]]:
-    """A compiled model whose kernels multiply, reduce and peel tails, with the arguments of its ``@main``."""
+    """A compiled model whose kernels multiply, reduce and peel tails, with the arguments of its ``@main``.
+
+    Its rows are whole sticks: what fills padding changes no output.
+    """
     torch.manual_seed(0)
-    model, args = made(torch.nn.Sequential(torch.nn.Linear(100, 72), torch.nn.Softmax(-1)), torch.float16, 7, 100)
+    model, args = made(torch.nn.Sequential(torch.nn.Linear(192, 64), torch.nn.Softmax(-1)), torch.float16, 7, 192)
     program = ktir.compile(model, args)
     captured = capture(model, args, {})
     arguments = {**captured.parameters, **captured.flatten(args, {})}

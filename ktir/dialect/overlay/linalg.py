@@ -3,6 +3,7 @@
 * ``generic`` reads several results back, ``-> (T, U)``, refuses malformed dictionaries with a location, and is printed
   with its properties in alphabetical order.
 * ``generic`` and ``index`` are checked as MLIR checks them; ``index`` may stand in ``map``.
+* Operands that disagree on the extent of a loop are refused.
 * The other operations are in the modules ``linalg_regions``, ``linalg_contractions`` and ``linalg_named``.
 """
 
@@ -14,6 +15,7 @@ from typing import Any
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, StringAttr
 from xdsl.dialects.linalg import Linalg
 from xdsl.dialects.linalg import ops as linalg
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
 from xdsl.ir import Attribute, Dialect
 from xdsl.parser import Parser
@@ -24,6 +26,7 @@ from xdsl.utils.hints import isa
 
 from ktir.dialect.overlay import linalg_contractions, linalg_named, linalg_regions
 from ktir.dialect.overlay.arith import ARITH
+from ktir.dialect.overlay.linalg_extents import require_one_extent_per_loop
 from ktir.dialect.overlay.linalg_text import (
     element,
     parse_operands,
@@ -148,7 +151,11 @@ def _repaired() -> Dialect:
     replace_text(linalg.GenericOp, _parse_generic, _print_generic)
     added = [*linalg_regions.repaired(), *linalg_contractions.repaired(), *linalg_named.repaired()]
     attributes = [linalg_contractions.TypeFnAttr, linalg_named.ElementwiseKindAttr]
-    return extended(Linalg, added, attributes)
+    repaired = extended(Linalg, added, attributes)
+    for kind in repaired.operations:
+        if issubclass(kind, LinalgStructuredOperation):
+            require_one_extent_per_loop(kind)
+    return repaired
 
 
 REQUIRED = (ARITH,)
