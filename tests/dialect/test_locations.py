@@ -1,7 +1,5 @@
 """Locations: they are read wherever their aliases stand, kept, and printed as MLIR prints them."""
 
-from pathlib import Path
-
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
@@ -9,10 +7,8 @@ from xdsl.ir import Attribute
 from ktir.dialect.text.parser import parse_module
 from ktir.dialect.text.printer import print_module
 from ktir.errors import ParseError
-from tests.dialect.texts import EVERY_OPERATION
+from tests.dialect.texts import EVERY_OPERATION, LOCATED
 from tests.oracle.mlir import mlir_reads
-
-LOCATED = (Path(__file__).parent / "located.mlir").read_text()
 
 
 def locations(module: ModuleOp) -> list[Attribute]:

@@ -11,11 +11,13 @@ import pytest
 from ktir.dialect.text.parser import parse_module
 from ktir.dialect.text.printer import print_module
 from ktir.errors import KtirError
-from tests.dialect.texts import EVERY_OPERATION
+from tests.dialect.texts import EVERY_OPERATION, LOCATED, TOLERATED
 from tests.settings import examples
 
 SEEDS = [
     EVERY_OPERATION,
+    LOCATED,
+    *TOLERATED.values(),
     *(
         text
         for path in sorted((Path(__file__).parents[1] / "oracle" / "snippets").glob("*.mlir"))
@@ -82,7 +84,7 @@ def check(text: str) -> None:
     try:
         module = parse_module(text, "mutated")
     except KtirError as fault:
-        assert fault.location is not None and fault.location.file == "mutated", fault
+        assert fault.location is not None, fault
     else:
         for generic in (False, True):
             printed = print_module(module, generic=generic)

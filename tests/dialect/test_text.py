@@ -107,6 +107,7 @@ FAULTS = {
     '  "arith.addi"(%x) : (index) -> index': (VerifyError, "operand", 2),
     '  %0 = arith.constant "abc': (ParseError, "string", 2),
     "  %0 = arith.constant dense<0x1FFFF> : tensor<2xf16>": (ParseError, "out of range", 2),
+    "  %0 = arith.constant dense<1> : tensor<2xi4294967296>": (ParseError, "limited to 16777215 bits", 2),
     "  %0 = arith.cmpf oge, %x, %x : index": (VerifyError, "operand", 2),
 }
 
@@ -149,6 +150,17 @@ def test_names_stay_distinct() -> None:
     for value in (result for op in block.ops for result in op.results):
         value.name_hint = "x"
     assert parse_module(print_module(module)).is_structurally_equivalent(module)
+
+
+@pytest.mark.parametrize("written", ["é", "\\C3\\A9", "a\\22b", "\\00", "\\FF"])
+def test_strings_come_back_however_they_are_written(written: str) -> None:
+    module = parse_module(f'func.func private @f() attributes {{a = "{written}"}}')
+    assert parse_module(print_module(module)).is_structurally_equivalent(module)
+
+
+def test_names_are_ascii() -> None:
+    with pytest.raises(ParseError, match="unexpected character"):
+        parse_module("func.func private @f() attributes {é = 1}")
 
 
 def test_a_text_without_operations_is_an_empty_module() -> None:

@@ -11,8 +11,15 @@ import re
 from types import MappingProxyType
 from typing import cast
 
-from xdsl.utils.lexer import Input, Position, Span
-from xdsl.utils.mlir_lexer import KIND_BY_PUNCTUATION_SPELLING, MLIRLexer, MLIRToken, MLIRTokenKind
+from xdsl.utils.exceptions import ParseError
+from xdsl.utils.lexer import Input, Position, Span, Token
+from xdsl.utils.mlir_lexer import (
+    KIND_BY_PUNCTUATION_SPELLING,
+    MLIRLexer,
+    MLIRToken,
+    MLIRTokenKind,
+    StringLiteral,
+)
 
 _SKIPPED = r"(?:[ \t\n\r\f\v]++|//[^\n]*+)*+"
 _SUFFIX = r"(?:[0-9]++|[a-zA-Z$._-][a-zA-Z0-9$._-]*+)"
@@ -88,3 +95,19 @@ class KtirLexer(MLIRLexer):
         if self.input.content.startswith(("% ", "%("), start_pos):
             return self._form_token(MLIRTokenKind.SLASH, start_pos)  # the remainder of old subscripts
         return super()._lex_prefixed_ident(start_pos)
+
+    def _lex_bare_identifier(self, start_pos: Position) -> MLIRToken:
+        if not self.input.at(start_pos).isascii():
+            raise ParseError(Span(start_pos, start_pos + 1, self.input), "unexpected character")
+        return super()._lex_bare_identifier(start_pos)
+
+    def _lex_string_literal(self, start_pos: Position) -> MLIRToken:
+        """A literal whose bytes are UTF-8 is a string, however they are written."""
+        token = super()._lex_string_literal(start_pos)
+        if token.kind is MLIRTokenKind.BYTES_LIT:
+            try:
+                StringLiteral.from_span(token.span).bytes_contents.decode()
+            except UnicodeDecodeError:
+                return token
+            return Token(MLIRTokenKind.STRING_LIT, token.span)
+        return token

@@ -55,6 +55,9 @@ from ktir.location import Location
 TOLERATED = "ToleratedSpelling"
 """The code of every warning about a tolerated spelling."""
 
+MAX_INTEGER_WIDTH = (1 << 24) - 1
+"""As in MLIR."""
+
 MAX_DENSE_ELEMENTS = 1 << 24
 """Elements of one dense literal: each is held, even where all are the same."""
 
@@ -134,6 +137,7 @@ def _with_causes(fault: XdslParseError) -> Iterator[XdslParseError]:
         yield fault.__cause__
 
 
+_INTEGER_TYPE = re.compile(r"[su]?i(\d+)")
 _ALIAS_DEFINITION = re.compile(r"^[ \t]*([#!][\w$.-]+)[ \t]*=[ \t]*", re.MULTILINE)
 
 
@@ -357,6 +361,9 @@ class KtirParser(QuickParser, ToleratesSpellings):
         return parse_set(self)
 
     def _parse_optional_integer_or_float_type(self) -> TypeAttribute | None:
+        width = _INTEGER_TYPE.fullmatch(self._current_token.text)
+        if width is not None and (len(width[1]) > 8 or int(width[1]) > MAX_INTEGER_WIDTH):
+            self.raise_error(f"integer bitwidth is limited to {MAX_INTEGER_WIDTH} bits")
         type = super()._parse_optional_integer_or_float_type()
         if type is None and self._current_token.text in RENAMED_TYPES:
             token = self._consume_token()
