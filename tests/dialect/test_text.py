@@ -79,6 +79,14 @@ KEPT = ("M15", "Q5")
 """Rules that are broken by the IR itself, so that printing it keeps them broken."""
 
 
+@pytest.mark.parametrize("rule", KEPT)
+def test_the_generic_form_is_no_way_round_a_rule(rule: str) -> None:
+    generic = print_module(parse_module(TOLERATED[rule]), generic=True)
+    assert any(f"(rule {rule})" in each.message for each in parse(generic).diagnostics)
+    with pytest.raises(ParseError, match=rf"rule {rule}\)"):
+        parse(generic, strict=True)
+
+
 @pytest.mark.parametrize("name", ["ktdp.inter_tile", "ktdp.reduce", "ktdp.transfer", "ktdp.coreid"])
 def test_a_removed_operation_is_an_error_that_says_what_to_write(name: str) -> None:
     with pytest.raises(ParseError, match=r"rule M16\)") as caught:

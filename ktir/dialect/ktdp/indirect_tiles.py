@@ -175,22 +175,23 @@ class ConstructIndirectAccessTileOp(IRDLOperation, HasOldForm):
             regions=[_variables_region(names)],
         )
 
-    def modernise(self) -> tuple[str, str] | None:
+    def modernise(self) -> Iterator[tuple[str, str]]:
         """The first specification named one index view, or none, for each dimension in ``memory_view_names``.
 
         Sums are put in the order that the custom form has, so that both forms are read as the same maps.
         """
-        rule = self._rename_old_attributes()
+        if self._rename_old_attributes():
+            yield "M5", "'memory_view_subscripts' is called 'per_dim_subscript_maps' now"
         maps = self.properties.get("per_dim_subscript_maps")
         if isa(maps, ArrayAttr[AffineMapAttr]):
             self.properties["per_dim_subscript_maps"] = ArrayAttr(AffineMapAttr(_in_order(map.data)) for map in maps)
-        return rule
 
-    def _rename_old_attributes(self) -> tuple[str, str] | None:
+    def _rename_old_attributes(self) -> bool:
+        """Whether there were any."""
         old = {name: self._take(name) for name in ("memory_view_names", "memory_view_subscripts", "common_variables")}
         maps, names = old["memory_view_subscripts"], old["memory_view_names"]
         if maps is None:
-            return None
+            return False
         if not isinstance(maps, ArrayAttr):
             raise VerifyException("memory_view_subscripts must be an array of affine maps")
         subscripts = cast(ArrayAttr[Attribute], maps)
@@ -201,7 +202,7 @@ class ConstructIndirectAccessTileOp(IRDLOperation, HasOldForm):
         self.properties["per_dim_subscript_kinds"] = ArrayAttr(
             BoolAttr.from_bool(kind) for kind in _old_kinds(names, len(subscripts.data), len(self.index_views))
         )
-        return "M5", "'memory_view_subscripts' is called 'per_dim_subscript_maps' now"
+        return True
 
     def _take(self, name: str) -> Attribute | None:
         return self.properties.pop(name, None) or self.attributes.pop(name, None)

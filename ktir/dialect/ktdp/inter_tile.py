@@ -6,7 +6,7 @@ Words. group: the compute tiles that work on one delivery, numbered by the futur
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from math import prod
 from typing import cast
@@ -46,7 +46,7 @@ from ktir.dialect.ktdp.types import (
     parse_future,
     print_short,
 )
-from ktir.dialect.text.leniency import tolerate
+from ktir.dialect.text.leniency import HasOldForm, tolerate
 from ktir.errors import UnboundedSet
 from ktir.maths.affine import canonical_set
 from ktir.maths.sets import bounds, points
@@ -218,6 +218,7 @@ def _resolve_future(parser: Parser, operand: UnresolvedOperand) -> SSAValue:
 
 
 RESULTS_MATCH = "failed to verify that result types must match future partial types"
+IDENTITIES_MATCH = "failed to verify that identity types must match result types"
 
 
 def _same_but_units(types: Iterable[Attribute], partials: Sequence[Attribute]) -> bool:
@@ -316,7 +317,7 @@ def _print_future_and_results(printer: Printer, future: SSAValue, results: Itera
 
 
 @irdl_op_definition
-class InterTileReduceOp(IRDLOperation):
+class InterTileReduceOp(IRDLOperation, HasOldForm):
     """The combination of all contributions of a group, on its consumer tiles; no meaning on other tiles.
 
     The reducer takes two contributions and is taken to be associative and commutative; ``identities`` are its neutral
@@ -368,16 +369,27 @@ class InterTileReduceOp(IRDLOperation):
         value = _resolve_future(parser, future)
         position = parser.pos
         results = _parse_result_types(parser)
-        partials = cast(TileFutureType, value.type).partial_types.data
-        if tuple(results) != partials and _same_but_units(results, partials):
-            tolerate(parser, "M15", RESULTS_MATCH, position)
-        return cls.build(
+        reduce = cls.build(
             operands=[value, identities],
             result_types=[results],
             properties=properties,
             attributes=attributes,
             regions=[parser.parse_region()],
         )
+        for rule, message in reduce.modernise():
+            tolerate(parser, rule, message, position)
+        return reduce
+
+    def modernise(self) -> Iterator[tuple[str, str]]:
+        """Results and identities that lost unit dimensions of the partials."""
+        future, results, identities = self.future.type, tuple(self.reduced.types), tuple(self.identities.types)
+        if not isinstance(future, TileFutureType):
+            return
+        partials = future.partial_types.data
+        if results != partials and _same_but_units(results, partials):
+            yield "M15", RESULTS_MATCH
+        elif identities != partials and _same_but_units(identities, partials):
+            yield "M15", IDENTITIES_MATCH
 
     def print(self, printer: Printer) -> None:
         _print_consumer_head(printer, self.future, self.consumer_tiles_per_group)
@@ -402,7 +414,7 @@ class InterTileReduceOp(IRDLOperation):
         if not _same_but_units(self.reduced.types, partials):
             raise VerifyException(RESULTS_MATCH)
         if not _same_but_units(self.identities.types, partials):
-            raise VerifyException("failed to verify that identity types must match result types")
+            raise VerifyException(IDENTITIES_MATCH)
         _verify_consumers(self.consumer_tiles_per_group.data)
         _verify_dependency(self.producer_dependency_per_consumer)
         self._verify_reducer(partials)

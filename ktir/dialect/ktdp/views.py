@@ -5,7 +5,7 @@ Offsets, sizes and strides count elements of the view's element type.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -47,13 +47,13 @@ from ktir.dialect.ktdp.syntax import (
     split_attributes,
     values_of,
 )
-from ktir.dialect.text.leniency import tolerate
+from ktir.dialect.text.leniency import HasOldForm, tolerate
 from ktir.maths.affine import canonical_set
 from ktir.maths.sets import box_set
 
 
 @irdl_op_definition
-class ConstructMemoryViewOp(IRDLOperation):
+class ConstructMemoryViewOp(IRDLOperation, HasOldForm):
     """A strided view of memory: element ``c`` lies ``offset + sum(c_d * stride_d)`` elements after the start.
 
     Nothing is allocated. ``coordinate_set`` says which coordinates the view owns; its symbols stand, left to right, for
@@ -145,10 +145,7 @@ class ConstructMemoryViewOp(IRDLOperation):
         properties, attributes = split_attributes(cls, parser.parse_optional_attr_dict())
         parser.parse_punctuation(":")
         result_type = parser.parse_type()
-        for required, meaning in (("coordinate_set", "all its sizes"), ("memory_space", "global memory")):
-            if required not in properties:
-                tolerate(parser, "Q5", f"'{required}' is missing; {meaning} is assumed", position)
-        return cls.build(
+        view = cls.build(
             operands=[
                 parser.resolve_operand(offset, IndexType()),
                 resolve_indices(parser, sizes),
@@ -162,6 +159,15 @@ class ConstructMemoryViewOp(IRDLOperation):
             },
             attributes=attributes,
         )
+        for rule, message in view.modernise():
+            tolerate(parser, rule, message, position)
+        return view
+
+    def modernise(self) -> Iterator[tuple[str, str]]:
+        """The two attributes that texts leave out."""
+        for required, meaning in (("coordinate_set", "all its sizes"), ("memory_space", "global memory")):
+            if required not in self.properties:
+                yield "Q5", f"'{required}' is missing; {meaning} is assumed"
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")

@@ -7,6 +7,7 @@ text is read by a parser that knows nothing of this, it is accepted in silence.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 
 
 class ToleratesSpellings(ABC):
@@ -18,11 +19,11 @@ class ToleratesSpellings(ABC):
 
 
 class HasOldForm(ABC):
-    """An operation whose generic form had other attributes once."""
+    """An operation whose generic form may hold what is only tolerated."""
 
     @abstractmethod
-    def modernise(self) -> tuple[str, str] | None:
-        """Gives the operation its present attributes; returns the rule and what it says, or None if nothing was old.
+    def modernise(self) -> Iterator[tuple[str, str]]:
+        """Gives the operation its present attributes; yields each rule that is broken, and what it says.
 
         Raises :class:`xdsl.utils.exceptions.VerifyException` where the old form has no new one.
         """

@@ -97,7 +97,7 @@ class KtirLexer(MLIRLexer):
         return super()._lex_prefixed_ident(start_pos)
 
     def _lex_bare_identifier(self, start_pos: Position) -> MLIRToken:
-        if not self.input.at(start_pos).isascii():
+        if not self.input.content[start_pos].isascii():
             raise ParseError(Span(start_pos, start_pos + 1, self.input), "unexpected character")
         return super()._lex_bare_identifier(start_pos)
 

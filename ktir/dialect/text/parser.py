@@ -274,8 +274,9 @@ class KtirParser(QuickParser, ToleratesSpellings):
     def _parse_generic_operation(self, op_type: type[Operation]) -> Operation:
         position = self.pos
         op = super()._parse_generic_operation(op_type)
-        if isinstance(op, HasOldForm) and (rule := op.modernise()) is not None:
-            self.tolerate(*rule, position)
+        if isinstance(op, HasOldForm):
+            for rule, message in op.modernise():
+                self.tolerate(rule, message, position)
         if isinstance(op, IRDLOperation):
             for name, definition in op.get_irdl_definition().properties.items():
                 default = None if isinstance(definition, OptPropertyDef) else definition.default_value
