@@ -124,16 +124,16 @@ class MaxOp(IRDLOperation):
 
 def _parse_access(
     parser: Parser,
-) -> tuple[SSAValue, Sequence[SSAValue], AffineMapAttr, Attribute, dict[str, Attribute]]:
-    """``%memref[%i + 4, symbol(%n)] {attributes} : T`` as memref, indices, map, type and attributes."""
+) -> tuple[SSAValue, Sequence[SSAValue], AffineMapAttr, Any, dict[str, Attribute]]:
+    """``%memref[%i + 4, symbol(%n)] {attributes} : T`` as memref, indices, map, memref type and attributes."""
     base = parser.parse_unresolved_operand()
     subscripts = Subscripts(parser)
     map = subscripts.map_of(subscripts.bracket())
     attributes = parser.parse_optional_attr_dict()
     parser.parse_punctuation(":")
     position = parser.pos
-    type = parser.parse_type()
-    if not isinstance(type, MemRefType):
+    type: Any = parser.parse_type()
+    if type.name != MemRefType.name:
         parser.raise_error(f"expected a memref, but got {type}", position)
     names = [*subscripts.dims.values(), *subscripts.symbols.values()]
     indices = parser.resolve_operands(names, [IndexType()] * len(names), position)
@@ -159,7 +159,6 @@ def _print_access(printer: Printer, op: Any) -> None:
 
 def _parse_load(cls: type[affine.LoadOp], parser: Parser) -> affine.LoadOp:
     base, indices, map, type, attributes = _parse_access(parser)
-    assert isinstance(type, MemRefType)
     op = cls(base, indices, map, type.get_element_type())
     op.attributes |= attributes
     return op
@@ -174,7 +173,6 @@ def _parse_store(cls: type[affine.StoreOp], parser: Parser) -> affine.StoreOp:
     value = parser.parse_unresolved_operand()
     parser.parse_punctuation(",")
     base, indices, map, type, attributes = _parse_access(parser)
-    assert isinstance(type, MemRefType)
     op = cls(parser.resolve_operand(value, type.get_element_type()), base, indices, map)
     op.attributes |= attributes
     return op

@@ -207,8 +207,8 @@ def _parse_truncf(cls: type[arith.TruncFOp], parser: Parser) -> arith.TruncFOp:
 
 def _verify_truncf(op: arith.TruncFOp) -> None:
     _verify_narrowing(op)
-    mode = op.properties.get("roundingmode")
-    if isinstance(mode, IntegerAttr) and (mode.type != i32 or not 0 <= mode.value.data < len(ROUNDING_MODES)):
+    mode: Any = op.properties.get("roundingmode")
+    if mode is not None and (mode.type != i32 or not 0 <= mode.value.data < len(ROUNDING_MODES)):
         raise VerifyException(f"attribute 'roundingmode' must be one of {', '.join(ROUNDING_MODES)}")
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FlatSymbolRefAttrConstr, FunctionType, StringAttr, UnitAttr
 from xdsl.dialects.func import Func
-from xdsl.ir import Attribute, Dialect, Region, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Dialect, Region, SSAValue
 from xdsl.irdl import (
     BaseAttr,
     IRDLOperation,
@@ -134,7 +134,7 @@ def _print_parameter(printer: Printer, parameter: SSAValue | Attribute, attribut
         printer.print_string(": ")
     printer.print_attribute(parameter.type if isinstance(parameter, SSAValue) else parameter)
     printer.print_op_attributes(attributes.data)
-    if printer.print_debuginfo and isinstance(parameter, SSAValue):
+    if printer.print_debuginfo and isinstance(parameter, BlockArgument):
         printer.print_string(" ")
         printer.print_attribute(parameter.location)
 

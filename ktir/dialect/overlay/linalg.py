@@ -22,7 +22,6 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import HasParent
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from ktir.dialect.overlay import linalg_contractions, linalg_named, linalg_regions
 from ktir.dialect.overlay.arith import ARITH
@@ -44,10 +43,11 @@ from ktir.dialect.overlay.repair import extended, replace_text, replace_traits
 def _parse_generic(cls: type[linalg.GenericOp], parser: Parser) -> linalg.GenericOp:
     position = parser.pos
     entries = parser.parse_optional_attr_dict()
-    maps, kinds = entries.pop("indexing_maps", None), entries.pop("iterator_types", None)
-    if not isa(maps, ArrayAttr[AffineMapAttr]):
+    maps: Any = entries.pop("indexing_maps", None)
+    kinds: Any = entries.pop("iterator_types", None)
+    if not _is_array_of(maps, AffineMapAttr):
         parser.raise_error("expected indexing_maps of affine maps for linalg.generic", position)
-    if not isa(kinds, ArrayAttr[Attribute]):
+    if not _is_array_of(kinds, Attribute):
         parser.raise_error("expected iterator_types for linalg.generic", position)
     iterators: list[Attribute] = [_iterator(parser, kind, position) for kind in kinds]
     texts = {name: value for name in ("doc", "library_call") if (value := entries.pop(name, None)) is not None}
@@ -75,8 +75,12 @@ def _iterator(parser: Parser, kind: Attribute, position: int) -> Attribute:
     return IteratorTypeAttr(IteratorType(kind.data))
 
 
+def _is_array_of(attribute: Any, kind: type[Attribute]) -> bool:
+    return getattr(attribute, "name", None) == ArrayAttr.name and all(isinstance(each, kind) for each in attribute)
+
+
 def _print_generic(op: linalg.GenericOp, printer: Printer) -> None:
-    kinds = ArrayAttr(StringAttr(kind.data.value) for kind in op.iterator_types)
+    kinds = ArrayAttr(StringAttr(str(kind.data)) for kind in op.iterator_types)
     shown: dict[str, Attribute] = {"indexing_maps": op.indexing_maps, "iterator_types": kinds}
     shown |= {name: op.properties[name] for name in ("doc", "library_call") if name in op.properties}
     printer.print_op_attributes(shown)

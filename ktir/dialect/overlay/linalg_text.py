@@ -11,19 +11,19 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.utils.hints import isa
 
 # --------------------------------------------------------------------------------------------------- operands, results
 
 
 def tensors(values: Iterable[SSAValue]) -> list[Attribute]:
     """The types of those of ``values`` that are tensors."""
-    return [value.type for value in values if isa(value.type, TensorType[Attribute])]
+    types: list[Any] = [value.type for value in values]
+    return [type for type in types if isinstance(type, TensorType)]
 
 
-def element(type: Attribute) -> Attribute:
+def element(type: Any) -> Attribute:
     """What a tensor or memref holds; any other type itself."""
-    return type.get_element_type() if isa(type, TensorType[Attribute] | MemRefType[Attribute]) else type
+    return type.element_type if type.name in (TensorType.name, MemRefType.name) else type
 
 
 def shape(type: Attribute) -> Sequence[int]:

@@ -66,8 +66,8 @@ def _parse_global(cls: type[memref.GlobalOp], parser: Parser) -> memref.GlobalOp
     properties["sym_name"] = parser.parse_symbol_name()
     parser.parse_punctuation(":")
     position = parser.pos
-    type = parser.parse_type()
-    if not isinstance(type, MemRefType):
+    type: Any = parser.parse_type()
+    if type.name != MemRefType.name:
         parser.raise_error(f"type should be static shaped memref, but got {type}", position)
     properties["type"] = type
     if parser.parse_optional_punctuation("=") is not None:
@@ -78,7 +78,7 @@ def _parse_global(cls: type[memref.GlobalOp], parser: Parser) -> memref.GlobalOp
     return cls.build(properties=properties, attributes=attributes)
 
 
-def _parse_initial_value(parser: Parser, type: MemRefType) -> Attribute:
+def _parse_initial_value(parser: Parser, type: Any) -> Attribute:
     if parser.parse_optional_keyword("uninitialized") is not None:
         return UnitAttr()
     parser.parse_keyword("dense")

@@ -7,6 +7,7 @@ into a shared output of ``scf.forall``; ``rank`` and ``bitcast`` are what they s
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -34,11 +35,10 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 
 def _shape(type: Attribute) -> tuple[int, ...]:
-    if not isa(type, TensorType[Attribute]):
+    if not isinstance(type, TensorType):
         raise VerifyException(f"expected a ranked tensor, but got {type}")
     return type.get_shape()
 
@@ -173,7 +173,7 @@ def _one(parser: Parser, types: Sequence[Attribute], position: int) -> Attribute
     return types[0]
 
 
-def _print_places(printer: Printer, op: GatherOp | ScatterOp, keyword: str, dims: DenseArrayBase) -> None:
+def _print_places(printer: Printer, op: GatherOp | ScatterOp, keyword: str, dims: Any) -> None:
     with printer.in_square_brackets():
         printer.print_ssa_value(op.indices)
     printer.print_string(f" {keyword}([{', '.join(map(str, dims.get_values()))}])")

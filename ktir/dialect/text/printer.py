@@ -165,7 +165,7 @@ class KtirPrinter(Printer):
 
     def _predecessors(self, block: Block) -> str:
         """``pred: ^bb0`` or ``2 preds: ^bb0, ^bb1``, one for each way into ``block``."""
-        before = [] if block.parent is None else block.parent.blocks
+        before: Sequence[Block] = [] if block.parent is None else list(block.parent.blocks)
         names = [
             f"^{self._get_block_name(each)}"
             for each in before

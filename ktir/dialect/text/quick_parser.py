@@ -10,8 +10,9 @@ be called by a number (``^0``), and a memref's layout that is the identity is le
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -23,7 +24,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     UnrankedMemRefType,
 )
-from xdsl.ir import Block, TypeAttribute
+from xdsl.ir import Attribute, Block, TypeAttribute
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.utils.lexer import Position
 from xdsl.utils.mlir_lexer import MLIRToken, MLIRTokenKind
@@ -32,6 +33,12 @@ from ktir.dialect.text.lexer import PUNCTUATION, QuickToken
 
 _SIMPLE_TYPE = re.compile(r"(?:tensor|memref|vector)<[0-9a-zA-Z?*]+>")
 """A type whose text says everything: no alias, no attribute in it."""
+
+
+_AFFINE = re.compile(r"affine_(?:map|set)<[^/\"]{0,4000}?\)>(?!=)")
+"""A map or set as far as it can go; whether it ends there is known once it was read."""
+
+Element = TypeVar("Element")
 
 
 @dataclass
@@ -51,6 +58,7 @@ class QuickParser(Parser):
     def __init__(self, context: Context, text: str, name: str) -> None:
         super().__init__(context, text, name)
         self._types: dict[str, TypeAttribute] = {}
+        self._affine: dict[str, Attribute] = {}
         self._numbers: dict[int, IntAttr[int]] = {}
 
     # ---------------------------------------------------------------------------------------------------------- tokens
@@ -136,6 +144,27 @@ class QuickParser(Parser):
             self.raise_error(msg)
         return operand
 
+    # ----------------------------------------------------------------------------------------------------------- lists
+
+    def parse_list(
+        self,
+        delimiter: Parser.Delimiter,
+        parse: Callable[[], Element],
+        separator: str = ",",
+        context_msg: str = "",
+    ) -> list[Element]:
+        ends: tuple[str, str] | None = delimiter.value
+        if ends is not None:
+            self.parse_characters(ends[0], context_msg)
+            if self.parse_optional_characters(ends[1]) is not None:
+                return []
+        elements = [parse()]
+        while self.parse_optional_characters(separator) is not None:
+            elements.append(parse())
+        if ends is not None:
+            self.parse_characters(ends[1], context_msg)
+        return elements
+
     # ----------------------------------------------------------------------------------------------------------- types
 
     def parse_type(self) -> TypeAttribute:
@@ -171,6 +200,26 @@ class QuickParser(Parser):
         if type is not None:
             self._types[text] = type
         return type
+
+    def parse_optional_attribute(self) -> Attribute | None:
+        """As xDSL's; a map or set whose text was read before is the same one."""
+        token = self._parser_state.current_token
+        if token.text not in ("affine_map", "affine_set"):
+            return super().parse_optional_attribute()
+        lexer = self._parser_state.lexer
+        match = _AFFINE.match(lexer.input.content, self.pos)
+        if match is None:
+            return super().parse_optional_attribute()
+        text = match.group()
+        if (known := self._affine.get(text)) is not None:
+            lexer.pos = match.end()
+            self._parser_state.current_token = lexer.lex()
+            return known
+        attribute = super().parse_optional_attribute()
+        between = lexer.input.content[match.end() : self.pos]
+        if attribute is not None and self.pos >= match.end() and not between.strip():
+            self._affine[text] = attribute
+        return attribute
 
     def _parse_memref_attrs(self) -> MemRefType | UnrankedMemRefType:
         type = super()._parse_memref_attrs()
