@@ -80,7 +80,9 @@ def _is_in_graph(value: SSAValue) -> bool:
 
 def _fault(op: Operation, message: str) -> VerifyError:
     text = " ".join(line.strip() for line in message.splitlines() if line.strip()) or "does not verify"
-    text = f"'{op.name}' op {text.removeprefix('Operation does not verify: ')}"
+    for prefix in ("Operation does not verify: ", f"'{op.name}' ", "op "):
+        text = text.removeprefix(prefix)
+    text = f"'{op.name}' op {text}"
     return VerifyError(text, location=location_of(op), remedy=_remedy(op))
 
 

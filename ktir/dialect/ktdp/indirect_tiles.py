@@ -341,6 +341,8 @@ def _old_kinds(names: Attribute | None, dimensions: int, views: int) -> list[boo
     raise VerifyException("memory_view_names does not say which dimensions are indirect (rule M5)")
 
 
+_SUBSCRIPT = re.compile(r"[%(\d-]|symbol\b")
+"""How an expression begins."""
 _BARE_VIEW = re.compile(r"(%)?[\w$.-]+(?:#\d+)?\s*\[")
 
 
@@ -353,7 +355,12 @@ class _SubscriptReader:
 
     def subscripts(self) -> list[tuple[UnresolvedOperand | None, list[AffineExpr]]]:
         """Per subscript the index view, or None, and the expressions."""
-        subscripts = self.parser.parse_comma_separated_list(self.parser.Delimiter.SQUARE, self._subscript)
+        subscripts: list[tuple[UnresolvedOperand | None, list[AffineExpr]]] = []
+        self.parser.parse_punctuation("[")
+        while self.parser.parse_optional_punctuation("]") is None:
+            if subscripts and self.parser.parse_optional_punctuation(",") is None:
+                self.parser.raise_error("expecting a comma between subscripts")
+            subscripts.append(self._subscript())
         if self.values.symbols:
             self.parser.raise_error("error canonicalizing subscripts: symbol(...) has no meaning here")
         return subscripts
@@ -364,10 +371,11 @@ class _SubscriptReader:
             with parser.in_parens():
                 view = parser.parse_unresolved_operand()
                 return view, self.values.bracket()
-        position = parser.pos
+        position, content = parser.pos, parser.lexer.input.content
         if (view := self._view_without_ind()) is not None:
             return view, self.values.bracket()
-        content = parser.lexer.input.content
+        if _SUBSCRIPT.match(content, position) is None:
+            parser.raise_error("unexpected token in subscript list, expected 'ind', '(', or ']'")
         expression = self.values.expression()
         if content[position] != "(" or not content[position : parser.pos].rstrip().endswith(")"):
             tolerate(parser, "M2", "a direct subscript must be parenthesised", position)

@@ -19,7 +19,7 @@ from xdsl.irdl import (
 )
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
-from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.hints import isa
 
 from ktir.maths.affine import expression_text
@@ -83,7 +83,12 @@ def parse_values(parser: Parser) -> list[UnresolvedOperand]:
 
 
 def parse_optional_symbols(parser: Parser) -> list[UnresolvedOperand]:
-    return parse_values(parser) if parser.parse_optional_keyword("symbols") is not None else []
+    if parser.parse_optional_keyword("symbols") is None:
+        return []
+    try:
+        return parse_values(parser)
+    except ParseError as fault:
+        parser.raise_error("Failed to parse symbol operands", fault.span.start)
 
 
 def print_symbols(printer: Printer, symbols: Sequence[SSAValue]) -> None:

@@ -372,6 +372,10 @@ class KtirParser(QuickParser, ToleratesSpellings):
             self.tolerate("M6", f"'{token.text}' is called '{type}' now", token.span.start)
         return type
 
+    def parse_shape_delimiter(self) -> None:
+        if self._parse_optional_shape_delimiter() is None:
+            self.raise_error("expected 'x' in dimension list")
+
     def _parse_dialect_type_or_attribute_body(self, *arguments: Any, **named: Any) -> Any:
         position = self.pos
         try:
