@@ -15,12 +15,13 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
 from ktir.arrays import Array, dtype_name, is_array, is_torch, to_numpy, to_torch
-from ktir.errors import UnsupportedInput
+from ktir.dialect.locations import location_of
+from ktir.errors import UninitialisedRead, UnsupportedInput
 from ktir.module import Module
 from ktir.signature import Caller, Signature
 
@@ -57,7 +58,7 @@ class Options:
     """
 
     executor: Executor = "dataflow"
-    checks: bool = False
+    checks: bool = True
     name: str | None = None
 
 
@@ -104,6 +105,22 @@ class LastRun:
     launches: int
 
 
+@dataclass
+class Lowering:
+    """What was made from a module: ``of`` is that module as it was then."""
+
+    of: ModuleOp
+    lowered: LoweredProgram
+    machine: Machine
+
+    @cached_property
+    def timing(self) -> Timing:
+        """The modelled run."""
+        from ktir.backends.dataflow.timed import simulate
+
+        return simulate(self.lowered.module, self.machine)
+
+
 class Program:
     """What :func:`ktir.compile` and :func:`ktir.load` return. Call it as the model is called."""
 
@@ -124,6 +141,7 @@ class Program:
         self.plan, self.operators, self.options = plan, operators, options or Options()
         self.last_run: LastRun | None = None
         self._caller, self._parameters = caller, parameters
+        self._lowering: Lowering | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the model returns for these arguments, computed by the executor of the options."""
@@ -135,22 +153,20 @@ class Program:
         convert = _unchanged if isinstance(caller, Signature) else to_torch
         return caller.call(args, kwargs, lambda values: [convert(each) for each in self._execute(executor, values)])
 
-    @cached_property
+    @property
     def lowered(self) -> LoweredProgram:
-        """The dataflow program with the places of its buffers; verified."""
-        return lower(self.module, self.machine)
+        """The dataflow program with the places of its buffers; verified. Made anew after the module was edited."""
+        return self._current.lowered
 
     @property
     def dataflow(self) -> Module:
         """The dataflow program (``dfp``)."""
         return Module(self.lowered.module)
 
-    @cached_property
+    @property
     def timing(self) -> Timing:
         """The modelled run, unit by unit."""
-        from ktir.backends.dataflow.timed import simulate
-
-        return simulate(self.lowered.module, self.machine)
+        return self._current.timing
 
     def time(self) -> float:
         """Modelled seconds of one call on the machine, host transfers not counted."""
@@ -191,6 +207,13 @@ class Program:
 
         done = run(self.lowered, arguments)
         self.last_run = LastRun("dataflow", done.statistics.operations, done.statistics.launches)
+        for name in self._result_names:
+            if name not in done.outputs:
+                raise UninitialisedRead(
+                    f"the module never writes the result {name}",
+                    location=location_of(self.module.functions["main"]),
+                    remedy="let a kernel store to its buffer, and transfer the buffer to the result",
+                )
         return [done.outputs[name] for name in self._result_names]
 
     def _on_ktir(self, arguments: Mapping[str, Array]) -> list[Array]:
@@ -199,6 +222,13 @@ class Program:
         execution = execute(self.module.op, "main", arguments, machine=self.machine, checks=self.options.checks)
         self.last_run = LastRun("ktir", execution.statistics.operations, execution.statistics.launches)
         return execution.results
+
+    @property
+    def _current(self) -> Lowering:
+        """What is made from the module as it is now: a person may have edited it since."""
+        if self._lowering is None or not self._lowering.of.is_structurally_equivalent(self.module.op):
+            self._lowering = Lowering(self.module.op.clone(), lower(self.module, self.machine), self.machine)
+        return self._lowering
 
     @cached_property
     def _result_names(self) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 import ktir
 from ktir.arrays import to_numpy
 from ktir.backends.dataflow.run import run
+from ktir.dialect import ktdp
 from ktir.dialect.context import create_context
 from ktir.dialect.text.parser import parse_module
 from ktir.dialect.text.printer import print_module
@@ -86,7 +87,7 @@ def on_ktir_executor(module: ModuleOp) -> list[bytes]:
 def on_dataflow_simulator(module: ModuleOp) -> list[bytes]:
     program, arguments = original()
     outputs = run(lower(ktir.Module(module), program.machine), arguments).outputs
-    return [outputs[name].tobytes() for name in result_names(program.module)]
+    return [outputs[name].tobytes() if name in outputs else b"" for name in result_names(program.module)]
 
 
 def sample(found: list[Mutation]) -> list[Mutation]:
@@ -108,3 +109,19 @@ def test_a_mutant_of_the_compiled_module_is_noticed(run_on: Callable[[ModuleOp],
             assert error.location is not None, (mutation.name, error)
         else:
             assert got != want, f"{mutation.name}: same output\n{program.module}"
+
+
+@pytest.mark.parametrize("executor", ["ktir", "dataflow"])
+def test_a_program_runs_its_module_as_it_is_now(executor: Literal["ktir", "dataflow"]) -> None:
+    torch.manual_seed(0)
+    model, args = made(torch.nn.ReLU(), torch.float16, 8, 64)
+    program = ktir.compile(model, args)
+    time = program.time()
+    program.call(executor, *args)
+    stores = [op for op in program.module.op.walk() if isinstance(op, ktdp.StoreOp)]
+    for store in stores:
+        store.detach()
+        store.erase()
+    with pytest.raises(KtirError, match=r"UninitialisedRead"):
+        program.call(executor, *args)
+    assert program.time() != time
