@@ -356,6 +356,7 @@ class InterTileReduceOp(IRDLOperation, HasOldForm):
 
     @classmethod
     def parse(cls, parser: Parser) -> InterTileReduceOp:
+        start = parser.pos
         future, properties = _parse_consumer_head(parser)
         parser.parse_punctuation(",")
         if parser.parse_optional_keyword("identity") is None:
@@ -367,7 +368,6 @@ class InterTileReduceOp(IRDLOperation, HasOldForm):
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         value = _resolve_future(parser, future)
-        position = parser.pos
         results = _parse_result_types(parser)
         reduce = cls.build(
             operands=[value, identities],
@@ -377,7 +377,7 @@ class InterTileReduceOp(IRDLOperation, HasOldForm):
             regions=[parser.parse_region()],
         )
         for rule, message in reduce.modernise():
-            tolerate(parser, rule, message, position)
+            tolerate(parser, rule, message, start)
         return reduce
 
     def modernise(self) -> Iterator[tuple[str, str]]:
