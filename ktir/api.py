@@ -47,17 +47,19 @@ class RunResult:
 def parse(source: Source, *, strict: bool = False) -> Module:
     """Reads a program from a path or a text and verifies it.
 
-    What people's tools write is accepted although a rule forbids it; ``strict`` refuses it. Raises
-    :class:`ktir.errors.ParseError`, :class:`ktir.errors.VerifyError` or :class:`ktir.errors.FileUnusable`.
+    What people's tools write is accepted although a rule forbids it, with a warning in the module's ``diagnostics``;
+    ``strict`` refuses it. Raises :class:`ktir.errors.ParseError`, :class:`ktir.errors.VerifyError` or
+    :class:`ktir.errors.FileUnusable`.
     """
     if isinstance(source, Module):
         return source
     if isinstance(source, ModuleOp):
         return Module(source)
-    from ktir.dialect.text.parser import parse_module
+    from ktir.dialect.text.parser import parse as parse_text
 
     text, file = read_source(source)
-    return Module(parse_module(text, file, strict=strict), text, file)
+    parsed = parse_text(text, file, strict=strict)
+    return Module(parsed.module, text, file, parsed.diagnostics)
 
 
 def machine(name: str | Path | Machine, **values: object) -> Machine:

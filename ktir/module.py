@@ -9,7 +9,7 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
-from ktir.errors import FileUnusable, FunctionNotFound
+from ktir.errors import Diagnostic, FileUnusable, FunctionNotFound
 
 Source: TypeAlias = "Module | ModuleOp | str | Path"
 """What the public functions take for a program: a module, a path, or a text (anything with a line break or a brace)."""
@@ -17,11 +17,13 @@ Source: TypeAlias = "Module | ModuleOp | str | Path"
 
 @dataclass(frozen=True)
 class Module:
-    """Wraps ``op``. ``str(module)`` is its text; ``source`` the text it was read from, ``file`` the name to report."""
+    """Wraps ``op``. ``str(module)`` is its text; ``source`` the text it was read from, ``file`` the name to report;
+    ``diagnostics`` the warnings that reading it gave."""
 
     op: ModuleOp
     source: str | None = None
     file: str = "-"
+    diagnostics: tuple[Diagnostic, ...] = ()
 
     def __str__(self) -> str:
         from ktir.dialect.text.printer import print_module
