@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from ktir.errors import Diagnostic, FileUnusable, KtirError, PassFailed, RoundTripError
 from ktir.tools.console import FAULT, OK, Console
+from ktir.tools.opt_arguments import SPLIT_MARKER, argument_parser, wants_dump, with_separate_values
 from ktir.version import DIALECTS, SPECIFICATION, VERSION
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from xdsl.passes import ModulePass
 
     from ktir.dialect.context import KtirContext
-
-SPLIT_MARKER = "// -----"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -40,8 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    parser = _argument_parser()
-    options, unknown = parser.parse_known_args(arguments)
+    parser = argument_parser()
+    options, unknown = parser.parse_known_args(with_separate_values(arguments))
     if options.version:
         print(_version())
         return OK
@@ -58,62 +57,6 @@ def _run(arguments: list[str]) -> int:
     status = job.run()
     _write(options.output, job.output())
     return status
-
-
-# ---------------------------------------------------------------------------------------------------------- the options
-
-
-def _argument_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        "ktir-opt",
-        allow_abbrev=False,
-        description="Reads KTIR (or any MLIR of its dialects), runs passes over it and prints it.",
-        epilog="A pass can also be given as a flag of its own, with its options: --ktir-tile or --ktir-tile='x=1 y=2'.",
-    )
-    add = parser.add_argument
-    add("input", nargs="?", default="-", help="file to read, - for standard input")
-    add("-o", dest="output", default="-", metavar="FILE", help="file to write, - for standard output")
-    add(
-        *("-p", "--pass-pipeline", "-pass-pipeline", "--passes"),
-        dest="passes",
-        action="append",
-        default=[],
-        metavar="PIPELINE",
-        help="passes to run: a,b{x=1 y=2} or builtin.module(a,b)",
-    )
-    _flag(parser, "split-input-file", f"treat each part of the input between '{SPLIT_MARKER}' lines on its own")
-    _flag(parser, "verify-diagnostics", "check that the diagnostics are those the input expects in its comments")
-    _flag(parser, "verify-roundtrip", "check that printing and reading the input again gives the same IR")
-    _flag(parser, "verify-each", "verify after every pass", default=True)
-    add("--no-verify-each", dest="verify_each", action="store_false", help=argparse.SUPPRESS)
-    _flag(parser, "strict", "refuse the spellings that are otherwise accepted with a warning")
-    add(
-        "--dialect-version",
-        choices=("old", "new"),
-        help="print memory spaces and exchanges in the words of that generation; as written by default",
-    )
-    add("--machine", metavar="NAME", help="machine description that the passes ask, a name or a file")
-    _flag(parser, "mlir-print-op-generic", "print every operation in generic form", "print-op-generic")
-    _flag(parser, "mlir-print-debuginfo", "print locations", "print-debuginfo")
-    _flag(parser, "mlir-print-ir-before-all", "print the IR before each pass, on standard error")
-    _flag(parser, "mlir-print-ir-after-all", "print the IR after each pass, on standard error", "print-between-passes")
-    _flag(parser, "mlir-print-ir-after-change", "print the IR after each pass that changed it, on standard error")
-    _flag(parser, "mlir-timing", "print how long each step took, on standard error", "time-passes")
-    _flag(parser, "allow-unregistered-dialect", "accept operations of unknown dialects in generic form")
-    _flag(parser, "show-dialects", "print the names of all dialects")
-    _flag(parser, "list-passes", "print the names of all passes and what they do")
-    _flag(parser, "version", "print the versions of the tool, the specification and the dialects")
-    return parser
-
-
-def _flag(
-    parser: argparse.ArgumentParser, name: str, help: str, hidden_alias: str | None = None, *, default: bool = False
-) -> None:
-    """A switch with one or two dashes, as LLVM's tools take them."""
-    destination = name.replace("-", "_")
-    parser.add_argument(f"--{name}", f"-{name}", dest=destination, action="store_true", default=default, help=help)
-    if hidden_alias is not None:
-        parser.add_argument(f"--{hidden_alias}", dest=destination, action="store_true", help=argparse.SUPPRESS)
 
 
 def _version() -> str:
@@ -211,7 +154,8 @@ class Job:
             yield 1, self.text
             return
         line = 1
-        for part in re.split(rf"^[ \t]*{SPLIT_MARKER}(?!-)[^\n]*\n?", self.text, flags=re.MULTILINE):
+        marker = re.escape(self.options.split_marker)
+        for part in re.split(rf"^[ \t]*{marker}(?!-)[^\n]*\n?", self.text, flags=re.MULTILINE):
             yield line, part
             line += part.count("\n") + 1
 
@@ -220,14 +164,14 @@ class Job:
         problems: list[KtirError | Diagnostic] = []
         text = "\n" * (first_line - 1) + part  # so that lines count from the start of the file
         module = self._process(text, problems)
+        if module is not None:
+            self.printed.append(self._print(module))
         if self.options.verify_diagnostics:
             return self._compare(part, first_line, problems)
         console = Console(sources={self.file: text})
         for problem in problems:
             console.show(problem)
-        if module is not None:
-            self.printed.append(self._print(module))
-        return module is not None
+        return module is not None or self.options.parsing_diagnostics
 
     def _process(self, text: str, problems: list[KtirError | Diagnostic]) -> ModuleOp | None:
         """The module after all passes, or None after an error."""
@@ -272,7 +216,7 @@ class Job:
             parsed = parse_unverified(text, self.file, strict=self.options.strict, context=context)
             problems += parsed.diagnostics
             with recursion_room():
-                wrong = list(faults(parsed.module))
+                wrong = [] if self.options.disable_verify else list(faults(parsed.module))
             problems += wrong or doubts(parsed.module)
         return None if wrong else parsed.module
 
@@ -281,14 +225,19 @@ class Job:
         from ktir.dialect.verification import verify
 
         before = self._print(module) if self.options.mlir_print_ir_after_change else None
-        if self.options.mlir_print_ir_before_all:
+        if wants_dump(self.options, "before", each.name):
             self._dump("Before", each, module)
-        with self._timed(each.name), recursion_room():
-            _guarded(lambda: each.apply(context, module), each.name)
-        if self.options.verify_each:
-            verify(module)
-        changed = before is not None and before != self._print(module)
-        if self.options.mlir_print_ir_after_all or changed:
+        try:
+            with self._timed(each.name), recursion_room():
+                _guarded(lambda: each.apply(context, module), each.name)
+            if self.options.verify_each and not self.options.disable_verify:
+                verify(module)
+        except KtirError:
+            if self.options.mlir_print_ir_after_failure or self.options.mlir_print_ir_after_all:
+                self._dump("After", each, module, " Failed")
+            raise
+        wanted = wants_dump(self.options, "after", each.name) if before is None else before != self._print(module)
+        if wanted:
             self._dump("After", each, module)
 
     def _verify_roundtrip(self, module: ModuleOp, context: KtirContext) -> None:
@@ -312,16 +261,18 @@ class Job:
                 module,
                 generic=self.options.mlir_print_op_generic,
                 debug_info=self.options.mlir_print_debuginfo,
+                local_scope=self.options.mlir_print_local_scope,
             )
 
-    def _dump(self, when: str, each: ModulePass, module: ModuleOp) -> None:
-        print(f"// -----// IR Dump {when} {type(each).__name__} ({each.name}) //----- //", file=sys.stderr)
+    def _dump(self, when: str, each: ModulePass, module: ModuleOp, outcome: str = "") -> None:
+        print(f"// -----// IR Dump {when} {type(each).__name__}{outcome} ({each.name}) //----- //", file=sys.stderr)
         print(self._print(module), file=sys.stderr)
 
     def _compare(self, part: str, first_line: int, problems: list[KtirError | Diagnostic]) -> bool:
         from ktir.tools.opt_expectations import expectations, mismatches
 
-        complaints = mismatches(expectations(part, first_line), problems)
+        must_be_expected = ("error", "warning") if self.options.diagnostics_level == "all" else ()
+        complaints = mismatches(expectations(part, first_line), problems, must_be_expected)
         for complaint in complaints:
             print(f"{self.file}: error: {complaint}", file=sys.stderr)
         return not complaints

@@ -9,7 +9,7 @@ be met and every diagnostic expected.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ktir.errors import Diagnostic, KtirError
@@ -88,8 +88,15 @@ def _line(place: str | None, index: int, lines: Sequence[str], first_line: int) 
             return first_line + index + int(place[1:])
 
 
-def mismatches(expected: Sequence[Expectation], problems: Iterable[KtirError | Diagnostic]) -> list[str]:
-    """What is wrong, a sentence each: diagnostics nobody expected and expectations nobody met."""
+def mismatches(
+    expected: Sequence[Expectation],
+    problems: Iterable[KtirError | Diagnostic],
+    must_be_expected: Container[str] = ("error", "warning"),
+) -> list[str]:
+    """What is wrong, a sentence each: expectations nobody met, and diagnostics nobody expected.
+
+    Only diagnostics of the kinds in ``must_be_expected`` have to be.
+    """
     open_expectations = list(expected)
     complaints: list[str] = []
     for problem in problems:
@@ -99,7 +106,7 @@ def mismatches(expected: Sequence[Expectation], problems: Iterable[KtirError | D
             )
             if met is not None:
                 open_expectations.remove(met)
-            elif emitted.kind in ("error", "warning"):
+            elif emitted.kind in must_be_expected:
                 where = "" if emitted.line is None else f"line {emitted.line}: "
                 complaints.append(f"{where}unexpected {emitted.kind}: {emitted.message}")
     complaints += [

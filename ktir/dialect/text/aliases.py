@@ -90,6 +90,16 @@ class Aliases:
         by_number = [names[attribute] for attribute in self.numbers]
         return re.sub("\x00(\\d+)\x00", lambda match: by_number[int(match[1])], text)
 
+    def written_out(self, text: str, definition: Callable[[Named], str]) -> str:
+        """``text`` with what names stand for in place of names."""
+
+        def written_out(match: re.Match[str]) -> str:
+            return definition(list(self.numbers)[int(match[1])])
+
+        while "\x00" in text:  # what a name stands for may hold other names
+            text = re.sub("#\x00(\\d+)\x00", written_out, text)
+        return text
+
 
 def _kind(attribute: Named) -> str:
     match attribute:

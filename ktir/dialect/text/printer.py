@@ -52,7 +52,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove
 
-from ktir.dialect.text.aliases import Aliases, location_text, plain_affine
+from ktir.dialect.text.aliases import Aliases, Named, location_text, plain_affine
 from ktir.dialect.text.floats import float_text
 from ktir.dialect.text.limits import recursion_room
 
@@ -60,9 +60,14 @@ HEX_FROM = 100
 """Dense literals of more elements than this are written as one string of bytes."""
 
 
-def print_module(module: ModuleOp, *, generic: bool = False, debug_info: bool = False) -> str:
-    """The text of ``module``; ``generic`` writes every operation in quotes, ``debug_info`` writes locations."""
-    return print_operation(module, generic=generic, debug_info=debug_info)
+def print_module(
+    module: ModuleOp, *, generic: bool = False, debug_info: bool = False, local_scope: bool = False
+) -> str:
+    """The text of ``module``; ``generic`` writes every operation in quotes, ``debug_info`` writes locations.
+
+    ``local_scope`` writes maps, sets and locations where they are used instead of giving them names.
+    """
+    return print_operation(module, generic=generic, debug_info=debug_info, local_scope=local_scope)
 
 
 def print_operation(
@@ -70,6 +75,7 @@ def print_operation(
     *,
     generic: bool = False,
     debug_info: bool = False,
+    local_scope: bool = False,
     printer_class: type[KtirPrinter] | None = None,
 ) -> str:
     """The text of ``op`` and the aliases it uses; ``printer_class`` may write some attributes in another way."""
@@ -79,6 +85,10 @@ def print_operation(
         body, top, end = StringIO(), StringIO(), StringIO()
         printer = kind(body, aliases, generic=generic, debug_info=debug_info)
         printer.print_op(op)
+        if local_scope:
+            printer.stream = end
+            printer.print_resources()
+            return aliases.written_out(f"{body.getvalue()}\n{end.getvalue()}", printer.definition)
         printer.stream = top
         printer.print_definitions(deferred=False)
         printer.stream = end
@@ -313,7 +323,7 @@ class KtirPrinter(Printer):
         self.print_string(f" loc(#{self.aliases.get(location)})")
 
     def _print_location(self, location: LocationAttr) -> None:
-        self.print_string(f"loc({location_text(location, self._text_of, self._location_part)})")
+        self.print_string(f"loc({self.definition(location)})")
 
     def _location_part(self, location: LocationAttr) -> str:
         return f"#{self.aliases.get(location)}"
@@ -326,12 +336,14 @@ class KtirPrinter(Printer):
     def print_definitions(self, *, deferred: bool) -> None:
         """One alias a line."""
         for attribute, name in self.aliases.definitions(deferred=deferred):
-            self.print_string(f"#{name} = ")
-            if isinstance(attribute, LocationAttr):
-                self._print_location(attribute)
-            else:
-                self.print_string(plain_affine(attribute))
-            self.print_string("\n")
+            text = self.definition(attribute)
+            self.print_string(f"#{name} = {f'loc({text})' if isinstance(attribute, LocationAttr) else text}\n")
+
+    def definition(self, attribute: Named) -> str:
+        """What an alias stands for; of a location what is inside ``loc(..)``."""
+        if isinstance(attribute, LocationAttr):
+            return location_text(attribute, self._text_of, self._location_part)
+        return plain_affine(attribute)
 
     def print_resources(self) -> None:
         """The data of the resources that the text names."""
