@@ -8,7 +8,7 @@ from ktir.dialect.text.parser import parse, parse_module
 from ktir.dialect.text.printer import print_module
 from ktir.errors import NestingTooDeep, ParseError, VerifyError
 from ktir.location import Location
-from tests.dialect.texts import EVERY_OPERATION, TOLERATED
+from tests.dialect.texts import EVERY_OPERATION, IN_USE, TOLERATED
 from tests.oracle.mlir import assert_real_mlir_accepts
 
 
@@ -30,8 +30,17 @@ def test_every_operation_round_trips_in_both_forms() -> None:
         assert print_module(parse_module(text), generic=generic) == text
 
 
-def test_real_mlir_accepts_every_operation() -> None:
-    assert_real_mlir_accepts(EVERY_OPERATION)
+@pytest.mark.parametrize("text", [EVERY_OPERATION, IN_USE], ids=["every operation", "in use"])
+def test_real_mlir_accepts_what_we_print(text: str) -> None:
+    assert_real_mlir_accepts(text)
+
+
+def test_a_text_as_compilers_and_people_write_it_round_trips() -> None:
+    parsed = parse(IN_USE)
+    assert [each.message for each in parsed.diagnostics] == ["a direct subscript must be parenthesised (rule M2)"]
+    for generic in (False, True):
+        text = print_module(parsed.module, generic=generic, debug_info=True)
+        assert parse_module(text, strict=True).is_structurally_equivalent(parsed.module)
 
 
 def test_no_spelling_of_it_is_only_tolerated() -> None:

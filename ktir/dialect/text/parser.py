@@ -296,6 +296,13 @@ class KtirParser(QuickParser, ToleratesSpellings):
         place = self.lines.location(position)
         return self._file_location(self.file_name, place.line, place.column)
 
+    def parse_argument(self, *, expect_type: bool = True) -> Any:
+        """``%x : type`` and, as MLIR prints it with debug information, its location."""
+        argument = super().parse_argument(expect_type=expect_type)
+        if isinstance(argument, self.Argument):
+            argument.location = self.parse_optional_location()
+        return argument
+
     # --------------------------------------------------------------------------------------------------------- aliases
 
     def _parse_alias_def(self) -> None:
