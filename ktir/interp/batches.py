@@ -301,6 +301,12 @@ def _repeated(value: Value, rows: Array, n: int) -> Value:
 
 def batching(op: Operation, body: Code, counter: int, site: Site) -> Batching | None:
     """How the iterations of a loop without carried values may run together; None if they may not."""
+    elements = widest(op)
+    return None if elements is None else Batching(body, counter, elements, site)
+
+
+def widest(op: Operation) -> int | None:
+    """Elements of the largest value inside ``op``; None where that, or a part of the cores, cannot be told apart."""
     elements = 1
     for inner in op.walk():
         if inner.name.startswith(APART):
@@ -309,7 +315,7 @@ def batching(op: Operation, body: Code, counter: int, site: Site) -> Batching | 
         if any(min(shape, default=1) < 0 for shape in shapes):
             return None
         elements = max([elements, *map(prod, shapes)]) if _holds_elements(inner) else elements
-    return Batching(body, counter, elements, site)
+    return elements
 
 
 def _holds_elements(op: Operation) -> bool:
@@ -317,4 +323,4 @@ def _holds_elements(op: Operation) -> bool:
     return not op.name.startswith("ktdp.construct")
 
 
-__all__: Sequence[str] = ["Batch", "Batching", "batching"]
+__all__: Sequence[str] = ["ELEMENTS", "Batch", "Batching", "batching", "widest"]

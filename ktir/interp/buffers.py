@@ -22,6 +22,11 @@ class HostBuffer:
     element: ElementType
     stored: bool = False
 
+    @property
+    def extent(self) -> tuple[int, ...]:
+        """Its shape."""
+        return self.values.shape
+
 
 @dataclass(frozen=True, slots=True)
 class DeviceBuffer:
@@ -37,6 +42,21 @@ class DeviceBuffer:
         """The logical shape."""
         return self.shape if self.layout is None else self.layout.extent
 
+
+@dataclass(frozen=True, slots=True)
+class PartOfBuffer:
+    """A slice of a buffer: ``index`` into its logical tensor, and the shape of what that gives."""
+
+    whole: HostBuffer | DeviceBuffer | PartOfBuffer
+    index: tuple[slice, ...]
+    extent: tuple[int, ...]
+
+    @property
+    def element(self) -> ElementType:
+        return self.whole.element
+
+
+Buffer = HostBuffer | DeviceBuffer | PartOfBuffer
 
 PAD_VALUES = {"zero": 0.0, "neg_inf": -np.inf}
 

@@ -34,8 +34,8 @@ def cast(values: Array, dtype: np.dtype[Any]) -> Array:
     """``values`` as ``dtype``, each rounded once; an array that repeats its elements stays one that does."""
     if values.size < WORTH_A_CALL or (values.dtype, dtype) not in PAIRS:
         return values.astype(dtype)
-    if 0 in values.strides and (distinct := _distinct(values)).size < values.size:
-        return np.broadcast_to(cast(distinct, dtype), values.shape)
+    if 0 in values.strides and (core := distinct(values)).size < values.size:
+        return np.broadcast_to(cast(core, dtype), values.shape)
     torch = loaded(values.size)
     return values.astype(dtype) if torch is None else _by_torch(torch, values, dtype)
 
@@ -43,7 +43,7 @@ def cast(values: Array, dtype: np.dtype[Any]) -> Array:
 PAIRS = frozenset({(F16, F32), (F32, F16), (BFLOAT16, F32), (F32, BFLOAT16)})
 
 
-def _distinct(values: Array) -> Array:
+def distinct(values: Array) -> Array:
     """One of each run of repeated elements."""
     return values[tuple(slice(0, 1) if stride == 0 else slice(None) for stride in values.strides)]
 

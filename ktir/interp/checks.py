@@ -33,11 +33,10 @@ from ktir.interp.expressions import Pattern
 from ktir.interp.memory import Access, Gathered, Strided, View, progression, spread
 from ktir.interp.numerics import Array, Scalar
 from ktir.interp.values import Frame, Origin, Site, Tainted
-from ktir.machine.memory_arena import CORE_BITS, WRITTEN, Allocation, Arena
+from ktir.machine.memory_arena import CORE_BITS, SHORT_EPOCHS, WRITTEN, Allocation, Arena
 from ktir.maths.stick_layout import StickLayout
 
 CORE_MASK = (1 << CORE_BITS) - 1
-STAMP = np.dtype(np.int64)
 NOTES_AT_MOST = 4096
 """Reads of one operation in one launch that are kept for the comparison at its end."""
 
@@ -255,7 +254,7 @@ class Checker:
 
     def _compare(self, access: Access, site: Site) -> None:
         """Raises where an element that was read was written by another core in this launch, unordered."""
-        stamps = self._shadow(access, access.arena.stamps, np.int64)
+        stamps = self._shadow(access, access.arena.stamps, access.arena.stamps.dtype)
         recent = stamps >= (self.launch_epoch << CORE_BITS)
         if not recent.any():
             return
@@ -297,17 +296,20 @@ class Checker:
             self._require_defined_lanes(access, values, site)
         ratio = self._ratio(access)
         scaled = access.scaled(ratio)
+        if self.epoch >= SHORT_EPOCHS:
+            access.arena.widen_stamps()
+        kind = access.arena.stamps.dtype
         raw, dtype, stamps = access.arena.bytes, access.view.element.dtype, access.arena.stamps.view(np.uint8)
-        old = scaled.read(stamps, STAMP)
+        old = scaled.read(stamps, kind)
         writers = self._readers(access, old.ndim)
         if int(old.max()) >= (self.launch_epoch << CORE_BITS):
             before = access.read(raw, dtype)
             self._compare_writers(access, old, writers, differing(before, plain, old.ndim), frame, site)
         mine = (self.epoch << CORE_BITS) | writers
-        scaled.write(stamps, STAMP, mine)
+        scaled.write(stamps, kind, mine)
         access.write(raw, dtype, plain)
         if access.cores.size > 1 and not _disjoint(scaled):
-            after, last = scaled.read(stamps, STAMP), access.read(raw, dtype)
+            after, last = scaled.read(stamps, kind), access.read(raw, dtype)
             wrong = after != mine
             if wrong.any():
                 self._conflict(

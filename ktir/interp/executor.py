@@ -29,6 +29,7 @@ from ktir.dialect.ktdp.attrs import StickLayoutAttr
 from ktir.dialect.ktdp.types import RuntimeArgType
 from ktir.dialect.locations import location_of
 from ktir.errors import ArgumentError, Diagnostic, FunctionNotFound, IllegalGrid, OutOfBounds
+from ktir.interp.batches import ELEMENTS, widest
 from ktir.interp.buffers import HostBuffer
 from ktir.interp.checks import Checker
 from ktir.interp.compile import Code, FunctionCompiler, element_of, shape_of
@@ -117,6 +118,7 @@ class CompiledFunction:
         self.name = op.sym_name.data
         self.location = location_of(op)
         self.grid = grid_of(op)
+        self.elements = widest(op)
         self._compiled: tuple[Code, int] | None = None
 
     @property
@@ -137,10 +139,22 @@ class CompiledFunction:
         if self.grid is None:
             frame = Frame(caller.run, caller.launch, caller.cores, [None] * size)
             return code.call(frame, values)
-        run = caller.run
-        launch = run.launch(self.grid, site.location or self.location)
-        frame = Frame(run, launch, np.arange(launch.tiles, dtype=np.int64), [None] * size)
-        results = code.call(frame, values)
+        return self.start(caller.run, caller.run.launch(self.grid, site.location or self.location), values)
+
+    def start(self, run: Run, launch: Launch, values: Sequence[Value]) -> list[Value]:
+        """Runs all cores of a launch to their end.
+
+        Cores whose values together would not fit a cache run a few at a time, where none waits for another.
+        """
+        code, size = self.compiled()
+        cores = np.arange(launch.tiles, dtype=np.int64)
+        together = launch.tiles
+        if self.elements is not None and not code.results:
+            together = min(launch.tiles, max(1, ELEMENTS // self.elements))
+        results: list[Value] = []
+        for first in range(0, launch.tiles, together):
+            frame = Frame(run, launch, cores[first : first + together], [None] * size)
+            results = code.call(frame, values)
         if run.checker is not None:
             run.checker.finish_launch()
         return results
@@ -261,11 +275,7 @@ class Program:
             for label, region in (read or {}).items():
                 binding.reserve(label, region)
             values = binding.bind(arguments)
-            code, size = entry.compiled()
-            frame = Frame(run, launch, np.arange(launch.tiles, dtype=np.int64), [None] * size)
-            results = code.call(frame, values)
-            if checker is not None:
-                checker.finish_launch()
+            results = entry.start(run, launch, values)
             returned = [_returned(value, entry) for value in results]
             outputs = binding.outputs()
             for label, region in (read or {}).items():

@@ -401,7 +401,7 @@ def store(compiler: FunctionCompiler, op: Operation) -> Step:
     def step(frame: Frame) -> None:
         values, tile = frame.regs[data], frame.regs[target]
         _require_element(tile.view.element, element, site)
-        if isinstance(values, Tainted) and values.origin.whole and values.mask.all():
+        if isinstance(values, Tainted) and values.is_unwritten():
             raise values.origin.error(site)
         access = resolve(tile, frame, site)
         if isinstance(access, Pieces):

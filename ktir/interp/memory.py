@@ -82,6 +82,8 @@ class View:
     ragged: tuple[int, ...] = ()
 
     def rows(self, rows: Array, n: int) -> View:
+        if all(isinstance(each, int) for each in (self.offset, *self.sizes, *self.strides)):
+            return self
         (offset,) = rows_of_scalars((self.offset,), rows, n)
         return replace(
             self,
@@ -128,7 +130,11 @@ class DistributedView:
     name: str
 
     def rows(self, rows: Array, n: int) -> DistributedView:
-        return replace(self, partitions=tuple(replace(each, view=each.view.rows(rows, n)) for each in self.partitions))
+        views = [each.view.rows(rows, n) for each in self.partitions]
+        if all(view is each.view for view, each in zip(views, self.partitions, strict=True)):
+            return self
+        partitions = [replace(each, view=view) for view, each in zip(views, self.partitions, strict=True)]
+        return replace(self, partitions=tuple(partitions))
 
 
 # ---------------------------------------------------------------------------------------------------------------- tiles
@@ -579,26 +585,36 @@ class Intersection:
 
 def _intersections(base: Array, pattern: Pattern, partition: Partition) -> list[Intersection]:
     """The intersections of a partition with the box of each row, rows that are cut alike together."""
-    first = base + np.array(pattern.lows, np.int64).reshape(-1, 1)
-    start = np.maximum(first, np.array(partition.lows, np.int64).reshape(-1, 1))
-    ends = first + np.array(pattern.extents, np.int64).reshape(-1, 1)
-    extents = np.minimum(ends, np.array(partition.stops, np.int64).reshape(-1, 1)) - start
-    hit = np.nonzero((extents > 0).all(axis=0))[0]
-    alike: dict[tuple[int, ...], list[int]] = {}
-    for row, cut in zip(hit.tolist(), np.concatenate([extents, start - first]).T[hit].tolist(), strict=True):
-        alike.setdefault(tuple(cut), []).append(row)
-    rank = len(base)
-    found: list[Intersection] = []
-    for cut, members in alike.items():
-        rows = np.array(members)
-        lows = tuple(_one_if_same(start[d, rows] - partition.lows[d]) for d in range(rank))
-        where = tuple(slice(cut[rank + d], cut[rank + d] + cut[d]) for d in range(rank))
-        found.append(Intersection(rows, lows, cut[:rank], where))
-    return found
+    alike: dict[tuple[tuple[int, int], ...], tuple[list[int], list[list[int]]]] = {}
+    for row, firsts in enumerate(base.T.tolist()):
+        cut: list[tuple[int, int]] = []
+        lows: list[int] = []
+        for first, low, extent, owned, stop in zip(
+            firsts, pattern.lows, pattern.extents, partition.lows, partition.stops, strict=True
+        ):
+            start = max(first + low, owned)
+            size = min(first + low + extent, stop) - start
+            if size <= 0:
+                break
+            cut.append((start - first - low, size))
+            lows.append(start - owned)
+        else:
+            rows, places = alike.setdefault(tuple(cut), ([], []))
+            rows.append(row)
+            places.append(lows)
+    return [
+        Intersection(
+            np.array(rows),
+            tuple(_one_if_same(list(column)) for column in zip(*places, strict=True)),
+            tuple(size for _, size in cut),
+            tuple(slice(at, at + size) for at, size in cut),
+        )
+        for cut, (rows, places) in alike.items()
+    ]
 
 
-def _one_if_same(values: Array) -> Scalar:
-    return int(values[0]) if (values == values[0]).all() else values
+def _one_if_same(values: list[int]) -> Scalar:
+    return values[0] if len(set(values)) == 1 else np.array(values, np.int64)
 
 
 def _point_pieces(tile: Tile, view: DistributedView, frame: Frame, site: Site, varies: bool) -> list[Piece]:

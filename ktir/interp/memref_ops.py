@@ -12,13 +12,14 @@ from xdsl.ir import Operation
 
 from ktir.dialect.ktdp.attrs import StickLayoutAttr
 from ktir.errors import OutOfBounds, UninitialisedRead, UnknownOperation
-from ktir.interp.buffers import DeviceBuffer, HostBuffer, gathered, laid_out
+from ktir.interp.buffers import Buffer, DeviceBuffer, HostBuffer, PartOfBuffer, gathered, laid_out
 from ktir.interp.compile import CompileOperation, FunctionCompiler, Step, element_of, shape_of
 from ktir.interp.ktdp_ops import LAYOUT, valid_places
 from ktir.interp.numerics import Array, as_array, as_scalar
 from ktir.interp.run import Run
-from ktir.interp.tensor_ops import evaluate, mixed, uniform
+from ktir.interp.tensor_ops import Slices, evaluate, mixed, reduced_shape, uniform
 from ktir.interp.values import Frame, Site, demand
+from ktir.machine.memory_arena import WRITTEN, Allocation
 
 ADDRESS = "ktdp.address"
 
@@ -43,11 +44,18 @@ def alloc(compiler: FunctionCompiler, op: Operation) -> Step:
                 "give the buffer the shape of its layout",
             )
         allocation = run.memory.shared.allocate(name, count * element.itemsize, start=address)
+        if address is not None:
+            run.memory.shared.poison(allocation)
         if run.checker is not None:
             run.checker.declare(allocation, sticks)
+            run.checker.complete -= {each for each in run.checker.complete if overlap(each, allocation)}
         frame.regs[out] = DeviceBuffer(allocation, extents, element, sticks)
 
     return step
+
+
+def overlap(one: Allocation, other: Allocation) -> bool:
+    return one.start < other.stop and other.start < one.stop
 
 
 def pointer(compiler: FunctionCompiler, op: Operation) -> Step:
@@ -83,10 +91,12 @@ def contents(buffer: DeviceBuffer, run: Run) -> Array:
     return run.memory.shared.bytes[allocation.start : allocation.stop].view(buffer.element.dtype)
 
 
-def read_buffer(buffer: HostBuffer | DeviceBuffer, run: Run, site: Site) -> Array:
+def read_buffer(buffer: Buffer, run: Run, site: Site) -> Array:
     """The logical tensor."""
     if isinstance(buffer, HostBuffer):
         return buffer.values
+    if isinstance(buffer, PartOfBuffer):
+        return read_part(buffer, run, site)
     if run.checker is not None:
         _require_written(buffer, run, site)
     elements = contents(buffer, run)
@@ -95,29 +105,51 @@ def read_buffer(buffer: HostBuffer | DeviceBuffer, run: Run, site: Site) -> Arra
     return gathered(elements, buffer.layout)
 
 
-def _require_written(buffer: DeviceBuffer, run: Run, site: Site) -> None:
+def read_part(part: PartOfBuffer, run: Run, site: Site) -> Array:
+    """A slice; of a dense device buffer, only its own elements have to be written."""
+    whole = part.whole
+    if isinstance(whole, DeviceBuffer) and whole.layout is None:
+        if run.checker is not None and not written_of(whole, run)[part.index].all():
+            raise unwritten(whole, int(np.argmin(written_of(whole, run)[part.index])), site)
+        return contents(whole, run).reshape(whole.shape)[part.index].reshape(part.extent)
+    return read_buffer(whole, run, site)[part.index].reshape(part.extent)
+
+
+def written_of(buffer: DeviceBuffer, run: Run) -> Array:
+    """Which elements of a buffer somebody wrote, in its shape."""
     arena, allocation = run.memory.shared, buffer.allocation
     arena.refine(buffer.element.itemsize)
     written = arena.written[allocation.start // arena.granule : allocation.stop // arena.granule] != 0
-    missing = ~written.reshape(-1, buffer.element.itemsize // arena.granule).all(axis=1)
+    return written.reshape(-1, buffer.element.itemsize // arena.granule).all(axis=1).reshape(buffer.shape)
+
+
+def unwritten(buffer: DeviceBuffer, element: int, site: Site) -> Exception:
+    return site.fail(
+        UninitialisedRead,
+        f"reads element {element} of buffer %{buffer.allocation.name}, which nobody wrote",
+        "let a kernel write all of the buffer first",
+    )
+
+
+def _require_written(buffer: DeviceBuffer, run: Run, site: Site) -> None:
+    missing = ~written_of(buffer, run).ravel()
     if buffer.layout is not None:
         missing &= valid_places(buffer.layout).ravel()
     if missing.any():
-        raise site.fail(
-            UninitialisedRead,
-            f"reads element {int(np.argmax(missing))} of buffer %{allocation.name}, which nobody wrote",
-            "let a kernel write all of the buffer first",
-        )
+        raise unwritten(buffer, int(np.argmax(missing)), site)
 
 
-def write_buffer(buffer: HostBuffer | DeviceBuffer, values: Array, run: Run, site: Site) -> None:
+def write_buffer(buffer: Buffer, values: Array, run: Run, site: Site) -> None:
     """Writes the logical tensor; padding is filled as the layout says."""
-    extent = buffer.values.shape if isinstance(buffer, HostBuffer) else buffer.extent
+    extent = buffer.extent
     if values.size != int(np.prod(extent, dtype=np.int64)):
         raise site.fail(
             OutOfBounds, f"copies {list(values.shape)} to {list(extent)}", "copy between tensors of as many elements"
         )
     values = values.reshape(extent)
+    if isinstance(buffer, PartOfBuffer):
+        write_part(buffer, values, run, site)
+        return
     if isinstance(buffer, HostBuffer):
         buffer.values = np.array(values)
         buffer.stored = True
@@ -131,6 +163,37 @@ def write_buffer(buffer: HostBuffer | DeviceBuffer, values: Array, run: Run, sit
     if run.checker is not None:
         run.memory.shared.mark_written(buffer.allocation)
         run.checker.complete.add(buffer.allocation)
+
+
+def write_part(part: PartOfBuffer, values: Array, run: Run, site: Site) -> None:
+    """Writes a slice and leaves the rest as it is."""
+    whole = part.whole
+    if isinstance(whole, DeviceBuffer) and whole.layout is None:
+        target = contents(whole, run).reshape(whole.shape)[part.index]
+        target[...] = values.reshape(target.shape)
+        if run.checker is not None:
+            arena, allocation = run.memory.shared, whole.allocation
+            arena.refine(whole.element.itemsize)
+            marks = arena.written[allocation.start // arena.granule : allocation.stop // arena.granule]
+            marks.reshape(*whole.shape, -1)[part.index] = WRITTEN
+        return
+    before = np.array(read_buffer(whole, run, site))
+    target = before[part.index]
+    target[...] = values.reshape(target.shape)
+    write_buffer(whole, before, run, site)
+
+
+def subview(compiler: FunctionCompiler, op: Operation) -> Step:
+    """A slice of a buffer that shares its elements; unit dimensions that its type leaves out are dropped."""
+    source, out = compiler.slot(op.operands[0]), compiler.slot(op.results[0])
+    slices, static = Slices(compiler, op, op.operands[0]), shape_of(op.results[0].type)
+
+    def step(frame: Frame) -> None:
+        buffer = frame.regs[source]
+        index, extents = slices.index(frame, buffer.extent)
+        frame.regs[out] = PartOfBuffer(buffer, index[1:], reduced_shape(static, extents))
+
+    return step
 
 
 def load(compiler: FunctionCompiler, op: Operation) -> Step:
@@ -176,7 +239,7 @@ def dim(compiler: FunctionCompiler, op: Operation) -> Step:
 
     def step(frame: Frame) -> None:
         buffer = frame.regs[source]
-        shape = buffer.values.shape if isinstance(buffer, HostBuffer) else buffer.shape
+        shape = buffer.shape if isinstance(buffer, DeviceBuffer) else buffer.extent
         (wanted,) = _place([frame.regs[axis]], (len(shape),), site)
         frame.regs[out] = int(shape[wanted])
 
@@ -201,6 +264,7 @@ OPERATIONS: Mapping[str, CompileOperation] = MappingProxyType(
         "memref.load": load,
         "memref.store": store,
         "memref.dim": dim,
+        "memref.subview": subview,
         "memref.cast": same,
         "memref.memory_space_cast": same,
     }

@@ -3,28 +3,44 @@ and are joined again."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import DenseArrayBase
-from xdsl.ir import Operation, Region
+from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ktir.errors import LoopStepNotPositive, UnknownOperation
 from ktir.interp.batches import batching
 from ktir.interp.compile import Code, CompileOperation, FunctionCompiler, Step
+from ktir.interp.linalg_ops import integers
 from ktir.interp.numerics import Array, Scalar, is_array
+from ktir.interp.tensor_ops import Mixed, evaluate, insertion, mixed
 from ktir.interp.values import Frame, Joined, Site, Value, demand, take_rows
+
+Bounds = Callable[[Frame], tuple[Scalar, Scalar, Scalar]]
+"""First number, end and step of a loop, per core where they differ."""
 
 
 def loop(compiler: FunctionCompiler, op: Operation) -> Step:
     site = compiler.site(op)
-    low, high, stride, *inits = (compiler.slot(value) for value in op.operands)
+    low, high, stride, *inits = _slots(compiler, op.operands)
+
+    def bounds(frame: Frame) -> tuple[Scalar, Scalar, Scalar]:
+        first, last, by = (demand(frame.regs[slot], site) for slot in (low, high, stride))
+        return first, last, by
+
+    return counted(compiler, op, bounds, inits)
+
+
+def counted(compiler: FunctionCompiler, op: Operation, bounds: Bounds, inits: Sequence[int]) -> Step:
+    """A loop that counts; ``inits`` are the slots of what it carries."""
+    site = compiler.site(op)
     body = compiler.region(op.regions[0], op)
     counter, *carried = body.arguments
-    results = tuple(compiler.slot(result) for result in op.results)
+    results = _slots(compiler, op.results)
     together = None if inits else batching(op, body, counter, site)
 
     def iterate(frame: Frame, first: Scalar, step: Scalar, count: range, values: list[Value]) -> list[Value]:
@@ -42,7 +58,7 @@ def loop(compiler: FunctionCompiler, op: Operation) -> Step:
 
     def step(frame: Frame) -> None:
         regs = frame.regs
-        first, last, by = (demand(regs[slot], site) for slot in (low, high, stride))
+        first, last, by = bounds(frame)
         values = [regs[slot] for slot in inits]
         smallest = by if isinstance(by, int) else int(by.min())
         if smallest <= 0:
@@ -82,22 +98,22 @@ def loop(compiler: FunctionCompiler, op: Operation) -> Step:
 
 def branch(compiler: FunctionCompiler, op: Operation) -> Step:
     site, condition = compiler.site(op), compiler.slot(op.operands[0])
-    then, otherwise = (_optional_region(compiler, region, op) for region in op.regions)
+    then, otherwise = (optional_region(compiler, region, op) for region in op.regions)
     results = tuple(compiler.slot(result) for result in op.results)
 
     def step(frame: Frame) -> None:
         chosen = demand(frame.regs[condition], site)
-        ways = [(chosen, then), (_negated(chosen), otherwise)]
+        ways = [(chosen, then), (negated(chosen), otherwise)]
         split(frame, ways, results, site)
 
     return step
 
 
-def _negated(condition: Scalar) -> Scalar:
+def negated(condition: Scalar) -> Scalar:
     return int(not condition) if isinstance(condition, int) else ~condition
 
 
-def _optional_region(compiler: FunctionCompiler, region: Region, op: Operation) -> Code | None:
+def optional_region(compiler: FunctionCompiler, region: Region, op: Operation) -> Code | None:
     return compiler.region(region, op) if region.blocks else None
 
 
@@ -177,33 +193,101 @@ def switch(compiler: FunctionCompiler, op: Operation) -> Step:
 
     def step(frame: Frame) -> None:
         value = demand(frame.regs[chosen], site)
-        conditions = [_as_condition(value == case) for case in cases]
-        other = _as_condition(np.all([np.asarray(value != case) for case in cases], axis=0)) if cases else 1
+        conditions = [as_condition(value == case) for case in cases]
+        other = as_condition(np.all([np.asarray(value != case) for case in cases], axis=0)) if cases else 1
         split(frame, [*zip(conditions, ways, strict=True), (other, default)], results, site)
 
     return step
 
 
-def _as_condition(value: Any) -> Scalar:
+def as_condition(value: Any) -> Scalar:
     return value if is_array(value) and value.ndim else int(bool(value))
 
 
 def parallel(compiler: FunctionCompiler, op: Operation) -> Step:
-    """``scf.parallel`` without reductions: all its iterations in order."""
+    """``scf.parallel``: its iterations in order; what each hands to ``scf.reduce`` is joined from left to right."""
     site = compiler.site(op)
-    if op.results:
-        raise site.fail(UnknownOperation, "reduces", "use scf.for with iter_args")
+    block = op.regions[0].block
     body = compiler.region(op.regions[0], op)
     rank = len(body.arguments)
-    bounds = tuple(compiler.slot(value) for value in op.operands)[: 3 * rank]
+    bounds, inits = _slots(compiler, op.operands[: 3 * rank]), _slots(compiler, op.operands[3 * rank :])
+    results = _slots(compiler, op.results)
+    last = block.last_op
+    given = _slots(compiler, last.operands) if last is not None and last.name == "scf.reduce" else ()
+    combiners = [compiler.region(region, op) for region in last.regions] if last is not None and given else []
 
     def step(frame: Frame) -> None:
-        numbers = [_same_everywhere(demand(frame.regs[slot], site), site) for slot in bounds]
-        ranges = [_range(numbers[axis], numbers[rank + axis], numbers[2 * rank + axis], site) for axis in range(rank)]
-        for place in product(*ranges):
+        regs = frame.regs
+        numbers = [demand(regs[slot], site) for slot in bounds]
+        values = [regs[slot] for slot in inits]
+        for place in product(*_ranges(numbers, site)):
             body.call(frame, place)
+            values = [
+                combiner.call(frame, [value, regs[slot]])[0]
+                for combiner, value, slot in zip(combiners, values, given, strict=True)
+            ]
+        for slot, value in zip(results, values, strict=True):
+            regs[slot] = value
 
     return step
+
+
+def forall(compiler: FunctionCompiler, op: Operation) -> Step:
+    """``scf.forall``: its iterations in order; each sees the shared outputs as they were before the first one."""
+    site, operands = compiler.site(op), list(op.operands)
+    bounds: list[Mixed] = []
+    for name in ("staticLowerBound", "staticUpperBound", "staticStep"):
+        static = integers(op, name)
+        count = sum(number == DYNAMIC_INDEX for number in static)
+        bounds.append(mixed(compiler, static, operands[:count]))
+        operands = operands[count:]
+    block, rank = op.regions[0].block, len(bounds[0])
+    body = compiler.region(op.regions[0], op)
+    outputs, results = _slots(compiler, operands), _slots(compiler, op.results)
+    states: dict[SSAValue, int] = {argument: compiler.fresh() for argument in block.args[rank:]}
+    inserts = [_parallel_insertion(compiler, inner, states) for inner in _parts(block)]
+
+    def step(frame: Frame) -> None:
+        regs = frame.regs
+        numbers = [number for bound in bounds for number in evaluate(bound, frame, site)]
+        before = [regs[slot] for slot in outputs]
+        for slot, value in zip(states.values(), before, strict=True):
+            regs[slot] = value
+        for place in product(*_ranges(numbers, site)):
+            body.call(frame, [*place, *before])
+            for insert in inserts:
+                insert(frame)
+        for slot, state in zip(results, states.values(), strict=True):
+            regs[slot] = regs[state]
+
+    return step
+
+
+def _parts(block: Block) -> list[Operation]:
+    """What the end of the body of a ``scf.forall`` puts in place."""
+    end = block.last_op
+    inner = list(end.regions[0].block.ops) if end is not None and end.regions else []
+    return [op for op in inner if op.name == "tensor.parallel_insert_slice"]
+
+
+def _parallel_insertion(compiler: FunctionCompiler, op: Operation, states: Mapping[SSAValue, int]) -> Step:
+    state = states.get(op.operands[1])
+    if state is None:
+        raise compiler.site(op).fail(
+            UnknownOperation, "puts a part into what is no shared output of its loop", "name one of its shared_outs"
+        )
+    return insertion(compiler, op, state, state)
+
+
+def _slots(compiler: FunctionCompiler, values: Iterable[SSAValue]) -> tuple[int, ...]:
+    return tuple(compiler.slot(value) for value in values)
+
+
+def _ranges(numbers: Sequence[Scalar], site: Site) -> list[range]:
+    """The ranges of a loop nest, from all its lower bounds, then all upper bounds, then all steps."""
+    whole = [_same_everywhere(number, site) for number in numbers]
+    rank = len(whole) // 3
+    return [_range(whole[axis], whole[rank + axis], whole[2 * rank + axis], site) for axis in range(rank)]
 
 
 def _same_everywhere(value: Scalar, site: Site) -> int:
@@ -228,6 +312,8 @@ OPERATIONS: Mapping[str, CompileOperation] = MappingProxyType(
         "scf.execute_region": execute_region,
         "scf.index_switch": switch,
         "scf.parallel": parallel,
+        "scf.forall": forall,
+        "scf.forall.in_parallel": lambda compiler, op: None,
         "scf.reduce": lambda compiler, op: None,
     }
 )

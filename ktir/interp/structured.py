@@ -225,7 +225,7 @@ def compile_body(compiler: FunctionCompiler, op: Operation, block: Block, accumu
 def lane(value: Value, map: AffineMap, extents: Extents, site: Site) -> Value:
     """A tensor, tainted or not, in the space."""
     if isinstance(value, Tainted):
-        if value.origin.whole and value.mask.all():
+        if value.is_unwritten():
             raise value.origin.error(site)
         full = np.broadcast_to(value.mask, np.shape(value.values))
         return Tainted(into_space(value.values, map, extents, site), into_space(full, map, extents, site), value.origin)
@@ -328,7 +328,7 @@ def reduction_step(
         regs = frame.regs
         extents = structure.extents(regs)
         init = regs[out.slot]
-        if isinstance(init, Tainted) and init.origin.whole and init.mask.all():
+        if isinstance(init, Tainted) and init.is_unwritten():
             raise init.origin.error(site)
         saved = body.enter(frame, extents)
         arguments: list[Value] = [lane(regs[slot], map, extents, site) for slot, map in ins]
@@ -464,7 +464,7 @@ def contraction_step(structure: Structure, first: int, second: int, *, named: bo
         masks: list[Array] = []
         origin: Origin | None = None
         if isinstance(init, Tainted):
-            if not (init.origin.whole and init.mask.all()):
+            if not init.is_unwritten():
                 masks.append(init.mask)
                 origin, init = init.origin, init.values
             elif named:

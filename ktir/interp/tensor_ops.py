@@ -225,7 +225,7 @@ def extract_slice(compiler: FunctionCompiler, op: Operation) -> Step:
         value = frame.regs[source]
         values = value.values if isinstance(value, Tainted) else value
         index, extents = slices.index(frame, values.shape[1:])
-        shape = _reduced(static, extents)
+        shape = reduced_shape(static, extents)
 
         def take(array: Array) -> Array:
             taken = _leading(array, index)[index]
@@ -240,7 +240,7 @@ def extract_slice(compiler: FunctionCompiler, op: Operation) -> Step:
     return step
 
 
-def _reduced(static: Sequence[int], extents: Sequence[int]) -> tuple[int, ...]:
+def reduced_shape(static: Sequence[int], extents: Sequence[int]) -> tuple[int, ...]:
     """The shape of a slice, unit dimensions dropped where the type drops them."""
     if len(static) == len(extents):
         return tuple(extents)
@@ -258,7 +258,12 @@ def _leading(array: Array, index: tuple[Any, ...]) -> Array:
 
 
 def insert_slice(compiler: FunctionCompiler, op: Operation) -> Step:
-    source, dest, out = (compiler.slot(value) for value in (op.operands[0], op.operands[1], op.results[0]))
+    return insertion(compiler, op, compiler.slot(op.operands[1]), compiler.slot(op.results[0]))
+
+
+def insertion(compiler: FunctionCompiler, op: Operation, dest: int, out: int) -> Step:
+    """Puts the first operand into a slice of the tensor in the slot ``dest``."""
+    source = compiler.slot(op.operands[0])
     slices = Slices(compiler, op, op.operands[1])
 
     def step(frame: Frame) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ktir.errors import ExecutionError, KtirError, PaddingRead, UninitialisedRead
+from ktir.interp.casts import distinct
 from ktir.interp.numerics import BOOL, Array, is_array
 from ktir.location import Location
 
@@ -68,6 +69,10 @@ class Tainted:
 
     def __init__(self, values: Any, mask: Array, origin: Origin) -> None:
         self.values, self.mask, self.origin = values, mask, origin
+
+    def is_unwritten(self) -> bool:
+        """Whether this is a tensor that nobody ever wrote an element of."""
+        return self.origin.whole and bool(distinct(self.mask).all())
 
 
 Value = Any

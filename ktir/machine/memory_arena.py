@@ -28,6 +28,8 @@ ALIGNMENT = 128
 WRITTEN = np.uint8(1)
 CORE_BITS = 17
 """Room for 65536 cores and the host in a stamp; the epoch stands above."""
+SHORT_EPOCHS = 1 << (31 - CORE_BITS)
+"""Epochs that fit a stamp of 32 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,7 @@ class Arena:
         if written is not None:
             self.written[: parts * wide].reshape(parts, wide)[:, :fine] = written[: parts * fine].reshape(parts, fine)
         if stamps is not None:
+            self._stamps = self.stamps.astype(stamps.dtype, copy=False)
             self.stamps[: parts * wide].reshape(parts, wide)[:, :fine] = stamps[: parts * fine].reshape(parts, fine)
 
     def elements(self, dtype: np.dtype[Any]) -> Array:
@@ -166,12 +169,22 @@ class Arena:
     def stamps(self) -> Array:
         """Per granule ``epoch << CORE_BITS | core`` of the last write by a core; 0 where there was none."""
         if self._stamps is None:
-            self._stamps = np.zeros(self._room.size // self.granule, np.int64)
+            self._stamps = np.zeros(self._room.size // self.granule, np.int32)
         return self._stamps
+
+    def widen_stamps(self) -> None:
+        """Makes room for any number of epochs."""
+        self._stamps = self.stamps.astype(np.int64, copy=False)
 
     def mark_written(self, allocation: Allocation) -> None:
         """Says that the host filled all of ``allocation``."""
         self.written[allocation.start // self.granule : -(-allocation.stop // self.granule)] = WRITTEN
+
+    def poison(self, allocation: Allocation) -> None:
+        """Makes all of ``allocation`` bytes that nobody wrote, whatever was there."""
+        self.bytes[allocation.start : allocation.stop] = POISON
+        if self._written is not None:
+            self._written[allocation.start // self.granule : -(-allocation.stop // self.granule)] = 0
 
 
 def _extended(shadow: Array | None, size: int) -> Array | None:

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from ktir import errors
+from ktir.interp.checks import Checker
 from ktir.machine.loader import load as load_machine
+from ktir.machine.memory_arena import SHORT_EPOCHS
 from tests.interp.kernels import LOCAL, box, kernel, line_of, load, rows_kernel, run, shaped, store, tile, view
 
 T164 = "tensor<1x64xf32>"
@@ -398,3 +400,19 @@ def test_accumulating_onto_an_empty_tensor_is_zero_with_a_warning() -> None:
         done = run(text, {"x_ptr": x(4, 64), "y_ptr": x(4, 64)}, checks=checks)
         assert (done.outputs["y_ptr"] == x(4, 64).sum(axis=1, keepdims=True)).all()
         assert [found.code for found in done.diagnostics] == ["AccumulatesOntoEmpty"]
+
+
+def test_races_are_found_after_any_number_of_launches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Marks of writes hold more epochs than their short form has room for."""
+    begin = Checker.begin_launch
+
+    def late(checker: Checker, tiles: int) -> None:
+        begin(checker, tiles)
+        checker.epoch = checker.launch_epoch = SHORT_EPOCHS + 5
+
+    text = rows_kernel([f"%r = arith.addf %x, %x : {T164}"], 4, 64)
+    racing = text.replace("%t = ktdp.get_compute_tile_id : index", "%t = arith.constant 0 : index")
+    monkeypatch.setattr(Checker, "begin_launch", late)
+    arguments = {"x_ptr": x(4, 64), "y_ptr": np.zeros((4, 64), np.float32)}
+    assert [each.code for each in run(racing, arguments).diagnostics] == ["WriteConflict"]
+    assert not run(text, arguments).diagnostics
