@@ -12,16 +12,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IntAttr, MemRefType, NoneAttr, StridedLayoutAttr
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IntAttr, NoneAttr, StridedLayoutAttr
+from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap, AffineSet
-from xdsl.utils.hints import isa
 
 from ktir.dialect.ktdp.attrs import MemorySpaceAttribute
 from ktir.dialect.ktdp.indirect_tiles import ConstructIndirectAccessTileOp
 from ktir.dialect.ktdp.tiles import ConstructAccessTileOp
 from ktir.dialect.ktdp.views import ConstructDistributedMemoryViewOp, ConstructMemoryViewOp
 from ktir.dialect.locations import location_of
+from ktir.dialect.shaped import is_memref
 from ktir.errors import Diagnostic, DistributedViewOverlap, KtirError, TileShapeMismatch, ViewTypeMismatch
 from ktir.maths.sets import as_box
 
@@ -87,7 +87,7 @@ def _shape_text(shape: tuple[int, ...]) -> str:
 
 def _type_conflicts(view: ConstructMemoryViewOp) -> Iterator[Diagnostic]:
     type = view.view.type
-    if not isa(type, MemRefType[Attribute]):
+    if not is_memref(type):
         return
     if isinstance(type.memory_space, MemorySpaceAttribute) and type.memory_space.space != view.space:
         held = "global memory" if view.memory_space is None else str(view.memory_space)

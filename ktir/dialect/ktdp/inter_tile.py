@@ -14,7 +14,6 @@ from typing import cast
 from xdsl.dialects.builtin import (
     AffineSetAttr,
     IndexType,
-    TensorType,
 )
 from xdsl.dialects.utils import AbstractYieldOperation
 from xdsl.ir import Attribute, Operation, Region, SSAValue
@@ -35,7 +34,6 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import HasParent, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from ktir.dialect.ktdp.syntax import (
     parse_set_property,
@@ -46,6 +44,7 @@ from ktir.dialect.ktdp.types import (
     parse_future,
     print_short,
 )
+from ktir.dialect.shaped import is_tensor
 from ktir.dialect.text.leniency import HasOldForm, tolerate
 from ktir.errors import UnboundedSet
 from ktir.maths.affine import canonical_set
@@ -228,7 +227,7 @@ def _same_but_units(types: Iterable[Attribute], partials: Sequence[Attribute]) -
 
 
 def _is_same_but_units(type: Attribute, partial: Attribute) -> bool:
-    if not isa(type, TensorType[Attribute]) or not isa(partial, TensorType[Attribute]):
+    if not is_tensor(type) or not is_tensor(partial):
         return type == partial
     plain, expected = ([extent for extent in each.get_shape() if extent != 1] for each in (type, partial))
     return plain == expected and type.get_element_type() == partial.get_element_type()

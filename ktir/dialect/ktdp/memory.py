@@ -19,7 +19,6 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from ktir.dialect.ktdp.syntax import (
     print_attributes,
@@ -29,6 +28,7 @@ from ktir.dialect.ktdp.types import (
     parse_short,
     print_short,
 )
+from ktir.dialect.shaped import is_tensor
 
 
 @irdl_op_definition
@@ -69,7 +69,7 @@ class LoadOp(IRDLOperation):
         printer.print_attribute(self.result.type)
 
     def verify_(self) -> None:
-        if not isa(self.result.type, TensorType[Attribute]):
+        if not is_tensor(self.result.type):
             raise VerifyException("result must be a ranked tensor")
         if cast(AccessTileType, self.access_tile.type).get_shape() != self.result.type.get_shape():
             raise VerifyException("access tile shape must match result tensor shape")
@@ -114,7 +114,7 @@ class StoreOp(IRDLOperation):
         print_short(printer, self.access_tile.type)
 
     def verify_(self) -> None:
-        if not isa(self.data.type, TensorType[Attribute]):
+        if not is_tensor(self.data.type):
             raise VerifyException("data_tile must be a ranked tensor")
         if cast(AccessTileType, self.access_tile.type).get_shape() != self.data.type.get_shape():
             raise VerifyException("data tile shape must match access tile shape")

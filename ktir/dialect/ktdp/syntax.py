@@ -9,8 +9,6 @@ from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AffineSetAttr,
     IndexType,
-    MemRefType,
-    TensorType,
 )
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineSet
@@ -20,8 +18,8 @@ from xdsl.irdl import (
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import ParseError, VerifyException
-from xdsl.utils.hints import isa
 
+from ktir.dialect.shaped import is_memref, is_tensor
 from ktir.maths.affine import expression_text
 
 MixedIndex = int | SSAValue
@@ -133,7 +131,7 @@ def parse_set_property(parser: Parser, keyword: str) -> AffineSetAttr:
 
 
 def rank_of(type: Attribute) -> int | None:
-    return type.get_num_dims() if isa(type, MemRefType[Attribute] | TensorType[Attribute]) else None
+    return type.get_num_dims() if (is_memref(type) or is_tensor(type)) else None
 
 
 def values_of(entries: Sequence[MixedIndex]) -> list[SSAValue]:

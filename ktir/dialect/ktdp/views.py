@@ -32,7 +32,6 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from ktir.dialect.ktdp.attrs import MemorySpace, MemorySpaceAttr, MemorySpaceAttribute, memory_space_of
 from ktir.dialect.ktdp.syntax import (
@@ -47,6 +46,7 @@ from ktir.dialect.ktdp.syntax import (
     split_attributes,
     values_of,
 )
+from ktir.dialect.shaped import is_memref
 from ktir.dialect.text.leniency import HasOldForm, tolerate
 from ktir.maths.affine import canonical_set
 from ktir.maths.sets import box_set
@@ -189,7 +189,7 @@ class ConstructMemoryViewOp(IRDLOperation, HasOldForm):
                 raise VerifyException(
                     f"number of dynamic {name} operands does not match kDynamic entries in static_{name}s"
                 )
-        if not isa(self.view.type, MemRefType[Attribute]):
+        if not is_memref(self.view.type):
             raise VerifyException("result must be a memref type")
         if rank_of(self.view.type) != len(sizes):
             raise VerifyException("result memref rank does not match sizes/strides length")
@@ -245,10 +245,10 @@ class ConstructDistributedMemoryViewOp(IRDLOperation):
 
     def verify_(self) -> None:
         result = self.view.type
-        if not isa(result, MemRefType[Attribute]):
+        if not is_memref(result):
             raise VerifyException("result must be a memref type")
         parts = list(self.views.types)
-        ranked = [part for part in parts if isa(part, MemRefType[Attribute])]
+        ranked = [part for part in parts if is_memref(part)]
         if len(ranked) != len(parts):
             raise VerifyException("all inputs must be memref types")
         if any(part.get_element_type() != result.get_element_type() for part in ranked):

@@ -47,7 +47,7 @@ from ktir.dialect.text.leniency import HasOldForm, ToleratesSpellings
 from ktir.dialect.text.lexer import KtirLexer
 from ktir.dialect.text.limits import MAX_NESTING, first_too_deep, recursion_room
 from ktir.dialect.text.old_spellings import PLANNED_OPERATIONS, REMOVED_OPERATIONS, RENAMED_TYPES, new_name
-from ktir.dialect.text.quick_parser import QuickParser
+from ktir.dialect.text.quick_parser import QuickParser, without_collections
 from ktir.dialect.verification import verify
 from ktir.errors import Diagnostic, KtirError, NestingTooDeep, ParseError
 from ktir.location import Location
@@ -111,7 +111,7 @@ def parse_unverified(text: str, file: str = "-", *, strict: bool = False, contex
         )
     parser: KtirParser | None = None
     try:
-        with recursion_room():
+        with recursion_room(), without_collections():
             parser = KtirParser(context or create_context(), text, lines, strict=strict)
             module = parser.parse_module()
         return Parsed(module, tuple(parser.diagnostics))

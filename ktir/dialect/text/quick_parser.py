@@ -9,9 +9,10 @@ be called by a number (``^0``), and a memref's layout that is the identity is le
 
 from __future__ import annotations
 
+import gc
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from xdsl.context import Context
@@ -26,12 +27,12 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, TypeAttribute
 from xdsl.parser import Parser, UnresolvedOperand
-from xdsl.utils.lexer import Position
+from xdsl.utils.lexer import Position, Span
 from xdsl.utils.mlir_lexer import MLIRToken, MLIRTokenKind
 
 from ktir.dialect.text.lexer import PUNCTUATION, QuickToken
 
-_SIMPLE_TYPE = re.compile(r"(?:tensor|memref|vector)<[0-9a-zA-Z?*]+>")
+_SIMPLE_TYPE = re.compile(r"(?:tensor|memref|vector|!ktdp\.access_tile)<[0-9a-zA-Z?*]+>")
 """A type whose text says everything: no alias, no attribute in it."""
 
 
@@ -41,15 +42,31 @@ _AFFINE = re.compile(r"affine_(?:map|set)<[^/\"]{0,4000}?\)>(?!=)")
 Element = TypeVar("Element")
 
 
-@dataclass
 class QuickOperand(UnresolvedOperand):
-    """A name that stands for a value; its text is known without asking its span."""
+    """A name that stands for a value; its span is made only where somebody asks."""
 
-    name: str = ""
+    def __init__(self, token: MLIRToken, index: int) -> None:
+        self.token, self.index, self.name = token, index, token.text[1:]
+
+    @property
+    def span(self) -> Span:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.token.span
 
     @property
     def operand_name(self) -> str:
         return self.name
+
+
+@contextmanager
+def without_collections() -> Generator[None]:
+    """Keeps Python's cycle collector from looking again and again through IR that is just being built."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class QuickParser(Parser):
@@ -136,7 +153,7 @@ class QuickParser(Parser):
                 self.raise_error("Expected integer as SSA value tuple index", following.span)
             index = int(number)
             state.current_token = state.lexer.lex()
-        return QuickOperand(token.span, index, token.text[1:])
+        return QuickOperand(token, index)
 
     def parse_unresolved_operand(self, msg: str = "operand expected") -> UnresolvedOperand:
         operand = self.parse_optional_unresolved_operand()
@@ -187,16 +204,25 @@ class QuickParser(Parser):
         return type
 
     def _parse_optional_builtin_parametrized_type(self) -> TypeAttribute | None:
+        return self._known_or_read(super()._parse_optional_builtin_parametrized_type)
+
+    def parse_optional_type(self) -> TypeAttribute | None:
+        if self._parser_state.current_token.kind is MLIRTokenKind.EXCLAMATION_IDENT:
+            return self._known_or_read(super().parse_optional_type)
+        return super().parse_optional_type()
+
+    def _known_or_read(self, read: Callable[[], TypeAttribute | None]) -> TypeAttribute | None:
+        """The type that stands here; one whose text says everything is read once."""
         lexer = self._parser_state.lexer
         match = _SIMPLE_TYPE.match(lexer.input.content, self.pos)
         if match is None:
-            return super()._parse_optional_builtin_parametrized_type()
+            return read()
         text = match.group()
         if (known := self._types.get(text)) is not None:
             lexer.pos = match.end()
             self._parser_state.current_token = lexer.lex()
             return known
-        type = super()._parse_optional_builtin_parametrized_type()
+        type = read()
         if type is not None:
             self._types[text] = type
         return type
