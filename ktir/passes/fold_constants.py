@@ -109,9 +109,9 @@ def _take_numbers_in(op: linalg.GenericOp) -> None:
         block.args[position].replace_all_uses_with(constant.result)
         block.erase_arg(block.args[position])
         del maps[position]
-        inputs = [value for at, value in enumerate(op.inputs) if at != position]
-        op.operands = [*inputs, *op.outputs]
-        op.properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, [len(inputs), len(op.outputs)])
+        inputs, outputs = [value for at, value in enumerate(op.inputs) if at != position], list(op.outputs)
+        op.operands = [*inputs, *outputs]
+        op.properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, [len(inputs), len(outputs)])
     op.indexing_maps = ArrayAttr(AffineMapAttr(map) for map in maps)
 
 

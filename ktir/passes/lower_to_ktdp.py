@@ -174,11 +174,10 @@ class _Main:
 
     def _buffer(self, value: SSAValue, user: Operation) -> SSAValue:
         if value not in self.buffers:
-            raise NotLowerable(
-                f"{user.name} uses a value that no kernel makes",
-                location=location_of(user),
-                remedy="run ktir-fuse first",
-            )
+            fault, remedy = "a value that no kernel makes", "run ktir-fuse first"
+            if isinstance(value.owner, arith.ConstantOp):
+                fault, remedy = "a constant of different numbers", "make it an argument of the function"
+            raise NotLowerable(f"{user.name} uses {fault}", location=location_of(user), remedy=remedy)
         return self.buffers[value]
 
     def _pointer(self, buffer: SSAValue) -> SSAValue:

@@ -98,6 +98,33 @@ def test_both_executors_give_what_pytorch_gives(name: str) -> None:
     assert all(launch.time_ns >= launch.bound_ns for launch in program.timing.launches)
 
 
+class MeanPlus(nn.Module):
+    """Numbers known at compile time among the operands of point-wise work, before, between and after others."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        ones = torch.ones_like(x)
+        return (ones + x.mean(-1, keepdim=True)) * torch.full_like(x, 3) + (torch.zeros_like(x) - x) / ones
+
+
+class Table(nn.Module):
+    """Constants of different numbers, few and many, in a product, a mask and a sum."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        rows, columns = torch.arange(x.shape[0]), torch.arange(x.shape[1])
+        steps = (columns * 3 % 7).to(x.dtype)
+        return torch.where(rows[:, None] >= columns % 5, x * steps, x + rows[:, None].to(x.dtype))
+
+
+@pytest.mark.parametrize("model", [MeanPlus(), Table()], ids=["equal numbers", "different numbers"])
+@pytest.mark.parametrize("shape", [(6, 64), (9, 5)])
+def test_constants_among_operands(model: nn.Module, shape: tuple[int, int]) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(shape)
+    program = ktir.compile(model, (x,))
+    for executor in ("dataflow", "ktir"):
+        assert fraction(program.call(executor, x), model(x)) <= TOLERANCE[F32]
+
+
 def test_both_doors_give_the_same_bytes() -> None:
     torch.manual_seed(0)
     model, args = made(SwiGlu(64, 128), F16, 8, 64)

@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, prod
-from typing import Any, cast
 
-from xdsl.dialects import arith, tensor
+from xdsl.dialects import tensor
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     ArrayAttr,
     DenseArrayBase,
-    DenseIntOrFPElementsAttr,
     IntegerAttr,
     IntegerType,
     LocationAttr,
@@ -116,11 +114,6 @@ class GraphBuilder:
         """A tensor whose elements all are ``number``."""
         destination = self.empty(shape, kind)
         return self.emit(linalg.FillOp([self.scalar(number, kind)], [destination]))
-
-    def dense(self, shape: Shape, kind: Element, numbers: Sequence[Number]) -> SSAValue:
-        """A small constant tensor, elements in row-major order."""
-        attribute = _dense(TensorType(kind, shape), list(numbers))
-        return self.emit(arith.ConstantOp(attribute))
 
     # ---------------------------------------------------------------------------------------------------- structured
 
@@ -282,10 +275,6 @@ class GraphBuilder:
         """Put dimensions of one element back where a reduction over ``dims`` of ``rank`` dimensions took them away."""
         extents = iter(shape_of(value))
         return self.reshape(value, [1 if d in dims else next(extents) for d in range(rank)])
-
-
-def _dense(kind: TensorType[Element], numbers: list[Number]) -> DenseIntOrFPElementsAttr:
-    return cast("Any", DenseIntOrFPElementsAttr).from_list(kind, numbers)
 
 
 def _dim_map(loops: int, dims: Sequence[int]) -> AffineMap:

@@ -1,7 +1,7 @@
 """The importer: an exported graph of the curated operators becomes a level-G function.
 
 User inputs and parameters become arguments of ``@main`` when they are first used; constants that are used become
-scalars in bodies where all their elements are equal, small ``dense`` constants, or arguments like parameters. Views of
+scalars in bodies where all their elements are equal, and arguments like parameters otherwise. Views of
 inputs and constants that the model returns are no results of the function: see :mod:`ktir.frontend.torch.captured`.
 """
 
@@ -32,7 +32,7 @@ from ktir.errors import UnsupportedOperator
 from ktir.frontend.torch.builder import GraphBuilder, Operand
 from ktir.frontend.torch.calls import Call, described
 from ktir.frontend.torch.constants import Constants, fold, splat
-from ktir.frontend.torch.elements import Element, element, element_of, is_float, shape_of
+from ktir.frontend.torch.elements import element, element_of, shape_of
 from ktir.frontend.torch.scalars import Number
 from ktir.frontend.torch.sources import location_attribute, source_of
 
@@ -40,9 +40,6 @@ Imported = SSAValue | tuple[SSAValue | None, ...]
 """What a call gives: a tensor, or one for each of its results (None for one that is not made)."""
 
 Handler = Callable[["Importer", Call], Imported]
-
-LARGEST_DENSE = 64
-"""Constants of more elements become arguments, so that the text of a module stays readable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +178,6 @@ class Importer:
         same = splat(held)
         if same is not None:
             return self.build.filled(shape, kind, same)
-        if held.numel() <= LARGEST_DENSE:
-            return self.build.dense(shape, kind, _numbers(held, kind))
         return self.array(held, self.sources[node].name if node in self.sources else f"ktir.constant.{node.name}")
 
     def array(self, held: torch.Tensor, name: str) -> SSAValue:
@@ -234,11 +229,6 @@ def _call(node: Node) -> Call:
             remedy="move it out of the compiled model",
         )
     return Call.of(node)
-
-
-def _numbers(held: torch.Tensor, kind: Element) -> list[Number]:
-    flat = held.reshape(-1)
-    return cast("Any", flat.double() if is_float(kind) else flat.to(torch.int64)).tolist()
 
 
 def _argument_attributes(argument: Argument) -> DictionaryAttr:
