@@ -26,9 +26,13 @@ from ktir.interp.numerics import Array, Scalar, is_array
 from ktir.interp.values import Frame, Site, Tainted, Value, take_rows
 from ktir.machine.memory_arena import Arena
 
-ELEMENTS = 1 << 17
+ELEMENTS = 1 << 18
 """Elements of the largest value of a batch: few enough to stay in a cache, many enough to be worth an operation."""
 ITERATIONS_AT_MOST = 256
+ITERATIONS_AT_LEAST = 4
+"""Fewer gain less than keeping track of them costs."""
+ELEMENTS_OF_CORES = 1 << 20
+"""The same for the cores of a launch, which would otherwise run alone: a few tiles at a time cost least."""
 NOWHERE = 1 << 62
 ROWS_TO_COMPARE = 512
 """Rows of a batch that are compared each with each, where coarser comparisons find an overlap."""
@@ -232,7 +236,7 @@ class Batching:
         """Runs the iterations with these numbers; False if it changed nothing because they have to run in order."""
         run = frame.run
         size = min(len(numbers), ITERATIONS_AT_MOST, self._fitting(frame))
-        if frame.batch is not None or self.site in run.in_order or size < 2:
+        if frame.batch is not None or self.site in run.in_order or size < ITERATIONS_AT_LEAST:
             return False
         for start in range(0, len(numbers), size):
             part = numbers[start : start + size]
@@ -323,4 +327,4 @@ def _holds_elements(op: Operation) -> bool:
     return not op.name.startswith("ktdp.construct")
 
 
-__all__: Sequence[str] = ["ELEMENTS", "Batch", "Batching", "batching", "widest"]
+__all__: Sequence[str] = ["ELEMENTS_OF_CORES", "Batch", "Batching", "batching", "widest"]

@@ -29,7 +29,7 @@ from ktir.dialect.ktdp.attrs import StickLayoutAttr
 from ktir.dialect.ktdp.types import RuntimeArgType
 from ktir.dialect.locations import location_of
 from ktir.errors import ArgumentError, Diagnostic, FunctionNotFound, IllegalGrid, OutOfBounds
-from ktir.interp.batches import ELEMENTS, widest
+from ktir.interp.batches import ELEMENTS_OF_CORES, widest
 from ktir.interp.buffers import HostBuffer
 from ktir.interp.checks import Checker
 from ktir.interp.compile import Code, FunctionCompiler, element_of, shape_of
@@ -150,7 +150,7 @@ class CompiledFunction:
         cores = np.arange(launch.tiles, dtype=np.int64)
         together = launch.tiles
         if self.elements is not None and not code.results:
-            together = min(launch.tiles, max(1, ELEMENTS // self.elements))
+            together = min(launch.tiles, max(1, ELEMENTS_OF_CORES // self.elements))
         results: list[Value] = []
         for first in range(0, launch.tiles, together):
             frame = Frame(run, launch, cores[first : first + together], [None] * size)
