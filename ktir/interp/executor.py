@@ -61,7 +61,7 @@ MAX_BYTES = 16 << 30
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """What a run did. ``operations`` counts each once for all cores that run it together."""
+    """What a run did. ``operations`` counts each once for all cores that run it together; ``launches`` are kernels."""
 
     operations: int
     launches: int
@@ -280,7 +280,8 @@ class Program:
             outputs = binding.outputs()
             for label, region in (read or {}).items():
                 outputs[label] = binding.read(region, label)
-        statistics = Statistics(run.steps, run.launches)
+        hosts = 1 if entry.grid is None and run.launches > 1 else 0  # a function that launches others is no kernel
+        statistics = Statistics(run.steps, run.launches - hosts)
         return Execution(outputs, [*binding.result_buffers(), *returned], run.diagnostics, statistics)
 
 

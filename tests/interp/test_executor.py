@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ktir.conformance.case import parse_case
+from ktir.dialect.text.parser import parse_module
+from ktir.interp.executor import execute
 from ktir.interp.places import Place, Region
 from tests.interp.kernels import LOCAL, box, kernel, load, order, rows_kernel, run, shaped, store, tile, view
 from tests.settings import examples
@@ -411,3 +415,10 @@ def test_the_arrays_of_the_caller_stay_as_they_are() -> None:
     before = x.copy()
     run(rows_kernel(["%r = arith.negf %x : tensor<1x8xf32>"], 4, 8), {"x_ptr": x, "y_ptr": x})
     assert (x == before).all()
+
+
+def test_a_host_function_is_no_launch() -> None:
+    path = Path(__file__).parents[2] / "spec" / "cases" / "relayout_scratchpads.ktir"
+    case = parse_case(path.read_text(), str(path))
+    module = parse_module(path.read_text(), str(path))
+    assert execute(module, "main", case.inputs).statistics.launches == 2
