@@ -96,6 +96,8 @@ class _Main:
         self.buffers: dict[SSAValue, SSAValue] = {}
         self.pointers: dict[SSAValue, SSAValue] = {}
         self.constants: dict[int, SSAValue] = {}
+        self.location = graph.location
+        """Of what is being lowered; everything that is emitted for it gets it."""
 
     def rewrite(self) -> None:
         old = self.graph.body.block
@@ -104,13 +106,18 @@ class _Main:
         for argument in old.args:
             new = self.block.insert_arg(_memref(argument.type), len(self.block.args))
             new.name_hint = argument.name_hint
-            if any(isinstance(use.operation, KernelOp) for use in argument.uses):
+            users = [use.operation for use in argument.uses if isinstance(use.operation, KernelOp)]
+            if users:
+                self.location = users[0].location
                 self._enter(argument, new)
         for op in list(old.ops):
+            self.location = op.location
             self._lower(op)
         for number, value in enumerate(result.operands):
             out = self.block.insert_arg(_memref(value.type), len(self.block.args))
             out.name_hint = f"out{number}"
+            if isinstance(value.owner, Operation):
+                self.location = value.owner.location
             self._emit(TransferOp(self._buffer(value, result), out))
         self._emit(func.ReturnOp())
         self._replace(attributes)
@@ -142,6 +149,7 @@ class _Main:
     # -- buffers
 
     def _emit(self, op: Operation) -> SSAValue | None:
+        op.location = self.location
         self.block.add_op(op)
         return op.results[0] if op.results else None
 
@@ -233,9 +241,7 @@ class _Main:
                 self.buffers[value] = buffer
         values = [*kernel.operands, *kernel.results]
         pointers = [self._pointer(self._buffer(value, kernel)) for value in values]
-        call = func.CallOp(SymbolRefAttr(name), pointers, [])
-        call.location = kernel.location
-        self._emit(call)
+        self._emit(func.CallOp(SymbolRefAttr(name), pointers, []))
 
 
 def concatenated(value: SSAValue) -> SSAValue | None:
