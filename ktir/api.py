@@ -70,11 +70,18 @@ def machine(name: str | Path | Machine, **values: object) -> Machine:
 def check(module: Source, machine: str | Path | Machine | None = None) -> list[Diagnostic]:
     """What can be said about a program without running it: ownership, bounds, overlaps, padding, races.
 
-    ``machine`` adds what depends on one: capacities and core counts.
+    ``machine`` adds what depends on one: capacities and core counts. The warnings of reading come first.
     """
     from ktir.analysis.check import check_module
 
-    return list(check_module(parse(module).op, _described(machine)))
+    program = parse(module)
+    return _with_warnings_of_reading(program, check_module(program.op, _described(machine)))
+
+
+def _with_warnings_of_reading(program: Module, found: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """``found`` behind the warnings that came with the text, each fault of a place once."""
+    known = {(each.code, each.location) for each in found}
+    return [*(each for each in program.diagnostics if (each.code, each.location) not in known), *found]
 
 
 def run(
@@ -120,7 +127,7 @@ def run(
         results=[like(array, kind) for array in execution.results],
         timing=report.timing if report else None,
         report=report,
-        diagnostics=execution.diagnostics,
+        diagnostics=_with_warnings_of_reading(program, execution.diagnostics),
         operations=execution.statistics.operations,
         launches=execution.statistics.launches,
     )
