@@ -6,9 +6,9 @@ outside. A *value* is an affine form: a constant per point plus a multiple of ea
 an argument or on memory has no symbols, and is known exactly at every point.
 
 Symbols stand for what is not enumerated: arguments, loaded values, and the iterations of loops too long to list. A
-symbol is *attained* when every value between its bounds really occurs at the point (a loop counter), so that a bound
-of a form over such symbols is reached and not only not exceeded. That difference is the one between a proven fault and
-an open question.
+symbol is *attained* when its bounds really occur at the point, so that a bound of a form over such symbols is reached
+and not only not exceeded; a *counter*, an attained symbol made from no other, takes every value between them. That
+difference is the one between a proven fault and an open question.
 
 Bounds are doubles with infinities: exact up to 2^53, far beyond any address. All counts are elements or iterations.
 """
@@ -106,6 +106,11 @@ class Symbol:
     whole: Symbol | None = None
     divisor: int = 1
     quotients: dict[int, Symbol] = field(default_factory=dict[int, "Symbol"])
+
+    @property
+    def is_counter(self) -> bool:
+        """Whether every value between the bounds occurs."""
+        return self.attained and not self.origin
 
     def divided(self, by: int) -> Symbol:
         """The pointer divided by a number that divides it, always the same symbol."""
@@ -323,8 +328,8 @@ def modulo(a: Value, by: int) -> Value:
         same = np.floor(low / by) == np.floor(high / by)
     if bool(np.isfinite(low).all()) and bool(same.all()):
         return a - Value((np.floor(low / by) * by).astype(np.int64), {}, a.frame)
-    unit = len(a.terms) == 1 and all(bool((abs(c) == 1).all()) for c in a.terms.values())
-    full = unit and bool((high - low >= by - 1).all()) and a.attained()
+    counts = len(a.terms) == 1 and all(s.is_counter and bool((abs(c) == 1).all()) for s, c in a.terms.items())
+    full = counts and bool((high - low >= by - 1).all())
     return symbol("remainder", a.frame, 0.0, float(by - 1), attained=full, sources=sources_of(a))
 
 

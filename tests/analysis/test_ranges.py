@@ -102,6 +102,13 @@ def test_what_depends_on_the_core_alone_is_known_exactly(data: st.DataObject) ->
     assert np.broadcast_to(formula.value.constant, CORES).tolist() == [exact[c] for c in range(CORES)]
 
 
+def test_a_remainder_of_what_skips_values_is_not_taken_to_reach_its_bounds() -> None:
+    counter = ranges.symbol("i", lower=0.0, upper=3.0, attained=True)
+    skips = ranges.floor_divide(ranges.multiply(counter, ranges.constant(3)), 2)  # 0, 1, 3, 4
+    assert skips.attained() and not ranges.modulo(skips, 3).attained()
+    assert ranges.modulo(counter, 3).attained()
+
+
 def test_a_counter_bounded_by_an_argument_stays_below_it() -> None:
     n = ranges.symbol("n", lower=0.0)
     i = ranges.symbol("i", lower=0.0, below=n - ranges.constant(1))
