@@ -162,6 +162,8 @@ class Machine:
     provenance: Mapping[str, Provenance]
     host_gbs: float
     program_bytes: int
+    loop_count_limit: int = 0
+    """Most iterations that the loop counter of a unit holds; 0 for no limit."""
 
     # ------------------------------------------------------------------------------------------------ the usual numbers
 

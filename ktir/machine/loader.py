@@ -138,6 +138,7 @@ class _Builder:
         self._apply_overrides(overrides)
         read = self._sections
         clock = self._section("clock.core", self._sub("clock")["core"], CLOCK)
+        limits = self._section("limits", self._sub("limits"), LIMITS)
         machine = Machine(
             name=cast("str", self.table["name"]),
             description=cast("str", self.table.get("description", "")),
@@ -155,7 +156,8 @@ class _Builder:
             presets=presets,
             provenance=self.provenance,
             host_gbs=float(self._section("host", self._sub("host"), HOST)["pcie_gbs"]),
-            program_bytes=self._section("limits", self._sub("limits"), LIMITS)["program_bytes"],
+            program_bytes=limits["program_bytes"],
+            loop_count_limit=limits.get("loop_count", 0),
         )
         self._check_machine(machine)
         return machine

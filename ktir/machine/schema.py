@@ -103,7 +103,7 @@ NET = Section(
 
 HOST = Section({}, {"pcie_gbs": "number"})
 
-LIMITS = Section({}, {"program_bytes": "bytes"})
+LIMITS = Section({}, {"program_bytes": "bytes", "loop_count": "integer"}, optional=frozenset({"loop_count"}))
 
 CHECK = Section({}, {"flop_per_cycle_core": "table"}, optional=frozenset({"flop_per_cycle_core"}))
 
