@@ -27,6 +27,7 @@ from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ktir.backends.dataflow.lower import moves
+from ktir.backends.dataflow.lower.hardware import Hardware
 from ktir.backends.dataflow.lower.plan import Mask, Planner, ScalarBody, Storage, View
 from ktir.backends.dataflow.lower.tensors import Pending, Splat, Tensor, Undefined
 from ktir.backends.dataflow.lower.values import CoreValue, PerCore
@@ -70,8 +71,6 @@ class Lowering:
     ``buffers``: the allocations that arguments point into.
     """
 
-    machine: Machine
-    limits: moves.Limits
     planner: Planner
     places: Places
     constants: Constants
@@ -85,6 +84,31 @@ class Lowering:
     held: dict[Operation, HeldSum] = field(default_factory=dict[Operation, "HeldSum"])
 
     @property
+    def hardware(self) -> Hardware:
+        """The parts of the machine."""
+        return self.planner.hardware
+
+    @property
+    def machine(self) -> Machine:
+        """The machine that is lowered for."""
+        return self.hardware.machine
+
+    @property
+    def sender(self) -> str:
+        """The unit that sends to other cores."""
+        return self._network(self.hardware.send)
+
+    @property
+    def receiver(self) -> str:
+        """The unit that receives from other cores."""
+        return self._network(self.hardware.receive)
+
+    def _network(self, unit: str | None) -> str:
+        if unit is None:
+            refuse(self.planner.origin, f"no network joins the cores of {self.machine.name}", "exchange through memory")
+        return unit
+
+    @property
     def prefetch_slots(self) -> int:
         """Slots of a loaded tile: in a loop the next one is loaded while this one is used."""
         return 2 if self.planner.block.loop is not None else 1
@@ -93,6 +117,18 @@ class Lowering:
     def cores(self) -> int:
         """Cores of the machine."""
         return self.planner.cores
+
+    def loaded_tile(self, shape: Sequence[int], element: Attribute) -> tuple[View, View]:
+        """A tile that is loaded from device memory: where to write it and where to read it."""
+        return self.planner.value_tile(shape, element, self.hardware.load, slots=self.prefetch_slots)
+
+    def received_tile(self, shape: Sequence[int], element: Attribute) -> tuple[View, View]:
+        """A tile that comes from other cores."""
+        return self.planner.value_tile(shape, element, self.receiver, slots=self.prefetch_slots)
+
+    def made_tile(self, shape: Sequence[int], element: Attribute, *, slots: int = 1) -> tuple[View, View]:
+        """A tile that a compute unit makes."""
+        return self.planner.value_tile(shape, element, self.hardware.drain, slots=slots)
 
     # ------------------------------------------------------------------------------------------------------ environment
 
@@ -125,8 +161,8 @@ class Lowering:
         source = self.constants.number(first, extent)
         if source is None:
             refuse(reader, "an index that it computes with is negative or too large")
-        target, view = self.planner.value_tile((extent,), source.element, "hbm_ld", slots=self.prefetch_slots)
-        moves.copy(self.planner, self.limits, "hbm_ld", source, target)
+        target, view = self.loaded_tile((extent,), source.element)
+        moves.load(self.planner, source, target)
         return view
 
     def view(self, value: SSAValue, reader: Operation) -> View:
@@ -144,14 +180,14 @@ class Lowering:
         if isinstance(tensor, Splat) and tensor.shape:
             single = self.stored(Splat(tensor.value, (), tensor.element))
             return single.shaped(tensor.shape, (0,) * len(tensor.shape))
-        target, view = self.planner.value_tile(tensor.shape, tensor.element, "lx_st", slots=slots)
-        moves.write(self.planner, self.limits, tensor, target)
+        target, view = self.made_tile(tensor.shape, tensor.element, slots=slots)
+        moves.write(self.planner, tensor, target)
         return view
 
     def dense(self, tensor: Tensor) -> View:
         """A fresh tile with dense row-major strides."""
-        target, view = self.planner.value_tile(tensor.shape, tensor.element, "lx_st", slots=1)
-        moves.write(self.planner, self.limits, tensor, target)
+        target, view = self.made_tile(tensor.shape, tensor.element)
+        moves.write(self.planner, tensor, target)
         return view
 
     # ---------------------------------------------------------------------------------------------------------- results
@@ -162,7 +198,7 @@ class Lowering:
             self.values[result] = tensor
             return
         target, view = self.place(result, tensor.shape, tensor.element)
-        moves.write(self.planner, self.limits, tensor, target)
+        moves.write(self.planner, tensor, target)
         self.values[result] = view
 
     def _may_wait(self, result: SSAValue) -> bool:
@@ -177,7 +213,7 @@ class Lowering:
             return target, target
         reader = only_reader(result)
         stored_in_loop = isinstance(reader, ktdp.StoreOp) and self.planner.block.loop is not None
-        return self.planner.value_tile(shape, element, "lx_st", slots=2 if stored_in_loop else 1)
+        return self.made_tile(shape, element, slots=2 if stored_in_loop else 1)
 
 
 def only_reader(value: SSAValue) -> Operation | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import cast
+from typing import TypeVar, cast
 
 import numpy as np
 from xdsl.dialects import arith, scf, tensor
@@ -111,8 +111,8 @@ def _constant(lowering: Lowering, op: Operation) -> None:
         return
     assert isinstance(attribute, DenseIntOrFPElementsAttr)
     source = lowering.constants.view(attribute, shape, element, lowering.cores)
-    target, view = lowering.planner.value_tile(shape, element, "hbm_ld", slots=1)
-    moves.copy(lowering.planner, lowering.limits, "hbm_ld", source, target)
+    target, view = lowering.loaded_tile(shape, element)
+    moves.load(lowering.planner, source, target)
     lowering.values[op.result] = view
 
 
@@ -124,9 +124,11 @@ def _empty(lowering: Lowering, op: Operation) -> None:
 def _splat_of(lowering: Lowering, op: Operation, scalar: SSAValue, result: SSAValue) -> None:
     shape, element = shape_and_element(result.type, op)
     known = lowering.tensor(scalar, op)
-    if isinstance(known, Splat | Undefined):
-        value = known.value if isinstance(known, Splat) else FloatAttr(0.0, element)  # type: ignore
-        lowering.values[result] = Splat(value, shape, element)
+    if isinstance(known, Splat):
+        lowering.values[result] = Splat(known.value, shape, element)
+        return
+    if isinstance(known, Undefined):
+        lowering.values[result] = Undefined(shape, element)
         return
     view = lowering.view(scalar, op)
     lowering.values[result] = view.shaped(shape, (0,) * len(shape))
@@ -171,7 +173,8 @@ def _reshape(lowering: Lowering, op: Operation, view_of: Callable[[View], View])
 
 
 def _groups(op: Operation) -> list[list[int]]:
-    return [[int(dim.value.data) for dim in group] for group in op.properties["reassociation"]]  # type: ignore
+    assert isinstance(op, tensor.CollapseShapeOp | tensor.ExpandShapeOp)
+    return [[dim.value.data for dim in group] for group in op.reassociation]
 
 
 def _collapse(lowering: Lowering, op: Operation) -> None:
@@ -255,9 +258,11 @@ def _strides_for(view: View, shape: Sequence[int]) -> list[int]:
 def _extract(lowering: Lowering, op: Operation) -> None:
     assert isinstance(op, tensor.ExtractOp)
     source = lowering.tensor(op.tensor, op)
-    if isinstance(source, Splat | Undefined):
-        value = source.value if isinstance(source, Splat) else FloatAttr(0.0, source.element)  # type: ignore
-        lowering.values[op.result] = Splat(value, (), source.element)
+    if isinstance(source, Splat):
+        lowering.values[op.result] = Splat(source.value, (), source.element)
+        return
+    if isinstance(source, Undefined):
+        lowering.values[op.result] = Undefined((), source.element)
         return
     view = lowering.view(op.tensor, op)
     at = [lowering.integer(index, op) for index in op.indices]
@@ -330,7 +335,7 @@ def _insert_into(
     steps: Sequence[int],
     opened: View | None,
 ) -> None:
-    planner, limits = lowering.planner, lowering.limits
+    planner = lowering.planner
     shape, element = shape_and_element(result.type, op)
     if opened is not None and isinstance(opened.place, Writing) and opened.place.block is planner.block:
         target, view = opened, around
@@ -338,10 +343,10 @@ def _insert_into(
         target, view = lowering.place(result, shape, element)
         for start, extents in _outside(shape, offsets, sizes, steps):
             piece = target.sliced(start, extents, [1] * len(shape))
-            moves.write(planner, limits, _piece_of(around, start, extents), piece)
+            moves.write(planner, _piece_of(around, start, extents), piece)
     data = lowering.tensor(source, op)
     hole = target.sliced(offsets, sizes, steps)
-    moves.write(planner, limits, data, _without_units(hole, data.shape))
+    moves.write(planner, data, _without_units(hole, data.shape))
     lowering.values[result] = view
     lowering.open[result] = target
 
@@ -386,7 +391,7 @@ def _concat(lowering: Lowering, op: Operation) -> None:
     for operand in op.inputs:
         extents, _ = shape_and_element(operand.type, op)
         piece = target.sliced(start, extents, [1] * len(shape))
-        moves.write(lowering.planner, lowering.limits, lowering.tensor(operand, op), piece)
+        moves.write(lowering.planner, lowering.tensor(operand, op), piece)
         start[dim] += extents[dim]
     lowering.values[op.results[0]] = view
 
@@ -397,7 +402,7 @@ def _from_elements(lowering: Lowering, op: Operation) -> None:
     for number, operand in enumerate(op.operands):
         at = [number // prod(shape[dim + 1 :]) % shape[dim] for dim in range(len(shape))]
         piece = target.sliced(at, [1] * len(shape), [1] * len(shape)).shaped((), ())
-        moves.write(lowering.planner, lowering.limits, lowering.tensor(operand, op), piece)
+        moves.write(lowering.planner, lowering.tensor(operand, op), piece)
     lowering.values[op.results[0]] = view
 
 
@@ -481,9 +486,9 @@ class Carried:
         if isinstance(known, CoreValue) and scalars.is_integral(value.type):
             return Carried(op, number, known, None)
         initial = lowering.tensor(value, op)
-        tile = lowering.planner.tile(initial.shape, initial.element, "lx_st", slots=2)
+        tile = lowering.planner.tile(initial.shape, initial.element, lowering.hardware.drain, slots=2)
         first = lowering.planner.dense(lowering.planner.writing(tile), initial.shape, initial.element)
-        moves.write(lowering.planner, lowering.limits, initial, first)
+        moves.write(lowering.planner, initial, first)
         return Carried(op, number, initial, tile)
 
     def enter(self, lowering: Lowering, argument: SSAValue, operand: SSAValue, end: Operation, at: CoreValue) -> None:
@@ -526,7 +531,7 @@ class Carried:
             return
         if operand in lowering.targets:
             del lowering.targets[operand]
-        moves.write(lowering.planner, lowering.limits, lowering.tensor(operand, end), self.target)
+        moves.write(lowering.planner, lowering.tensor(operand, end), self.target)
 
     def finish(self, lowering: Lowering, loop: Loop | None, result: SSAValue, trips: np.ndarray) -> None:
         """Binds the result of the loop: the slot that the last iteration, or the beginning, has left."""
@@ -553,7 +558,7 @@ def _if(lowering: Lowering, op: Operation) -> None:
     condition = lowering.integer(op.cond, op)
     if not condition.is_constant:
         refuse(op, "its condition changes in a loop", "split the loop where the condition changes")
-    places = [planner.value_tile(*shape_and_element(result.type, op), "lx_st", slots=1) for result in op.results]
+    places = [lowering.made_tile(*shape_and_element(result.type, op)) for result in op.results]
     taken = condition.constant != 0
     for mask, region in ((taken, op.true_region), (~taken, op.false_region)):
         if region.blocks:
@@ -567,7 +572,7 @@ def _branch(lowering: Lowering, block: Block, targets: Sequence[View]) -> None:
     end = block.last_op
     if isinstance(end, scf.YieldOp):
         for operand, target in zip(end.operands, targets, strict=True):
-            moves.write(lowering.planner, lowering.limits, lowering.tensor(operand, end), target)
+            moves.write(lowering.planner, lowering.tensor(operand, end), target)
 
 
 def _runtime_argument(lowering: Lowering, op: Operation) -> None:
@@ -591,7 +596,21 @@ def _scalar_to_float(lowering: Lowering, op: Operation) -> None:
         pointwise.lower_elementwise(lowering, op)
 
 
-RULES: Mapping[str, Callable[[Lowering, Operation], None]] = {
+OpT = TypeVar("OpT", bound=Operation)
+Rule = Callable[[Lowering, Operation], None]
+
+
+def _typed(kind: type[OpT], rule: Callable[[Lowering, OpT], None]) -> Rule:
+    """``rule`` for operations of one class, as a rule for operations of its name."""
+
+    def apply(lowering: Lowering, op: Operation) -> None:
+        assert isinstance(op, kind)
+        rule(lowering, op)
+
+    return apply
+
+
+RULES: Mapping[str, Rule] = {
     "arith.constant": _constant,
     "arith.sitofp": _scalar_to_float,
     "arith.uitofp": _scalar_to_float,
@@ -615,12 +634,14 @@ RULES: Mapping[str, Callable[[Lowering, Operation], None]] = {
     "scf.if": _if,
     "ktdp.get_compute_tile_id": _tile_id,
     "ktdp.runtime_arg_extract": _runtime_argument,
-    "ktdp.construct_memory_view": memory.construct_memory_view,  # type: ignore
-    "ktdp.construct_distributed_memory_view": memory.construct_distributed_view,  # type: ignore
-    "ktdp.construct_access_tile": memory.construct_access_tile,  # type: ignore
-    "ktdp.construct_indirect_access_tile": memory.construct_indirect_tile,  # type: ignore
-    "ktdp.load": memory.load,  # type: ignore
-    "ktdp.store": memory.store,  # type: ignore
+    "ktdp.construct_memory_view": _typed(ktdp.ConstructMemoryViewOp, memory.construct_memory_view),
+    "ktdp.construct_distributed_memory_view": _typed(
+        ktdp.ConstructDistributedMemoryViewOp, memory.construct_distributed_view
+    ),
+    "ktdp.construct_access_tile": _typed(ktdp.ConstructAccessTileOp, memory.construct_access_tile),
+    "ktdp.construct_indirect_access_tile": _typed(ktdp.ConstructIndirectAccessTileOp, memory.construct_indirect_tile),
+    "ktdp.load": _typed(ktdp.LoadOp, memory.load),
+    "ktdp.store": _typed(ktdp.StoreOp, memory.store),
     "ktdp.inter_tile_produce": ring.produce,
     "ktdp.inter_tile_reduce": ring.reduce,
     "ktdp.inter_tile_consume": ring.consume,

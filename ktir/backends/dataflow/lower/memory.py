@@ -389,8 +389,8 @@ def load(lowering: Lowering, op: ktdp.LoadOp) -> None:
             view = lowering.dense(view)
     else:
         source = tile_view(lowering, op, tile, tile.memory)
-        target, view = lowering.planner.value_tile(tile.shape, source.element, "hbm_ld", slots=lowering.prefetch_slots)
-        moves.copy(lowering.planner, lowering.limits, "hbm_ld", source, target)
+        target, view = lowering.loaded_tile(tile.shape, source.element)
+        moves.load(lowering.planner, source, target)
     lowering.values[op.result] = view.shaped(
         shape, view.strides if len(view.strides) == len(shape) else row_major(shape, view.element)
     )
@@ -414,9 +414,9 @@ def store(lowering: Lowering, op: ktdp.StoreOp) -> None:
         refuse(op, "it writes another core's scratchpad", "store to the own one and let the other core load")
     target = tile_view(lowering, op, tile, tile.memory)
     if tile.memory.space.kind == "ct_local":
-        moves.write(lowering.planner, lowering.limits, data, target)
+        moves.write(lowering.planner, data, target)
     else:
-        moves.copy(lowering.planner, lowering.limits, "hbm_st", _stored(lowering, op, data), target)
+        moves.store(lowering.planner, _stored(lowering, op, data), target)
 
 
 def _stored(lowering: Lowering, op: ktdp.StoreOp, data: Tensor) -> View:
@@ -435,8 +435,8 @@ def _gather(lowering: Lowering, tile: IndirectTile) -> View:
     index = _index_tile(lowering, tile)
     row = [v for v in range(len(tile.variables)) if v not in tile.along]
     sizes = [tile.variables[v] for v in (*tile.along, *row)]
-    target, view = planner.value_tile(sizes, tile.memory.element, "hbm_ld", slots=lowering.prefetch_slots)
-    planner.add("hbm_ld", _indirect(lowering, tile, index, target, scatters=False))
+    target, view = lowering.loaded_tile(sizes, tile.memory.element)
+    planner.add(lowering.hardware.load, _indirect(lowering, tile, index, target, scatters=False))
     return _as_result(tile, view, [*tile.along, *row])
 
 
@@ -448,14 +448,12 @@ def _scatter(lowering: Lowering, op: ktdp.StoreOp, tile: IndirectTile, data: Vie
     arranged = data.shaped([tile.variables[v] for v in walk], [by_variable[v] for v in walk])
     if len(tile.along) != 1:
         arranged = lowering.dense(arranged)
-    lowering.planner.add("hbm_st", _indirect(lowering, tile, index, arranged, scatters=True))
+    lowering.planner.add(lowering.hardware.store, _indirect(lowering, tile, index, arranged, scatters=True))
 
 
 def _index_tile(lowering: Lowering, tile: IndirectTile) -> View:
-    target, view = lowering.planner.value_tile(
-        tile.index.shape, tile.index.element, "hbm_ld", slots=lowering.prefetch_slots
-    )
-    moves.copy(lowering.planner, lowering.limits, "hbm_ld", tile.index, target)
+    target, view = lowering.loaded_tile(tile.index.shape, tile.index.element)
+    moves.load(lowering.planner, tile.index, target)
     return view
 
 

@@ -9,7 +9,6 @@ Words. piece: the elements that one descriptor moves. lead: the outer dimensions
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import cast
 
@@ -19,6 +18,7 @@ from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerAttr, I
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.ir import Block as IrBlock
 
+from ktir.backends.dataflow.lower.hardware import VECTOR_OUT, vector_queue
 from ktir.backends.dataflow.lower.plan import (
     Copy,
     Drain,
@@ -32,53 +32,28 @@ from ktir.backends.dataflow.lower.plan import (
 from ktir.backends.dataflow.lower.tensors import Box, Pending, Splat, Tensor, Undefined
 from ktir.backends.dataflow.lower.values import variable
 from ktir.dialect import dfp
-from ktir.machine.description import Machine
 
-SFU_OUT = "q_sfu_out"
 MAX_INPUTS = 4
 """Streams beyond which no further work is fused into a pointwise step."""
-MAX_STREAMS = 12
-"""Queues into the vector unit."""
 
-
-def sfu_queue(number: int) -> str:
-    """The queue of the ``number``-th stream into the vector unit."""
-    return f"q_sfu_{number}"
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What the machine's descriptors and queues hold."""
-
-    descriptor_dims: int
-    queue_bytes: int
-    vector_bytes: int
-
-    @staticmethod
-    def of(machine: Machine) -> Limits:
-        """The least of all units that move data, 0 meaning no limit."""
-        limited = [unit.descriptor_dims for unit in machine.units.values() if unit.descriptor_dims]
-        queues = list(machine.queues.values())
-        return Limits(
-            min(limited, default=8),
-            min((queue.depth * queue.width for queue in queues), default=2048),
-            min((queue.width for queue in queues), default=128),
-        )
-
-
-Emit = Callable[[Sequence[View]], None]
+Emit = Callable[[Sequence[View]], object]
 """Emits the steps of one piece from its views."""
 
 
-def for_each_piece(planner: Planner, views: Sequence[View], piece_dims: int, emit: Emit) -> None:
-    """``emit`` on pieces of at most ``piece_dims`` dimensions, inside loops over the rest. All views have one shape."""
-    box = Box.of(*views)
-    _nest(planner, box, views, max(0, len(box.counts) - piece_dims), emit)
+def for_each_piece(planner: Planner, view: View, emit: Callable[[View], object]) -> None:
+    """``emit`` on pieces with as many dimensions as descriptors have, inside loops over the rest."""
+    box = Box.of(view)
+    _nest(planner, box, (view,), _lead(planner, box), lambda views: emit(views[0]))
+
+
+def _lead(planner: Planner, box: Box) -> int:
+    return max(0, len(box.counts) - planner.hardware.descriptor_dims)
 
 
 def _nest(planner: Planner, box: Box, views: Sequence[View], lead: int, emit: Emit) -> None:
     if lead == 0:
-        return emit([view.shaped(box.counts, strides) for view, strides in zip(views, box.strides, strict=True)])
+        emit([view.shaped(box.counts, strides) for view, strides in zip(views, box.strides, strict=True)])
+        return None
     loop = planner.open_loop("p", np.full(planner.cores, box.counts[0], dtype=np.int64))
     at = variable(loop.variable)
     moved = [view.moved(at * strides[0]) for view, strides in zip(views, box.strides, strict=True)]
@@ -87,31 +62,30 @@ def _nest(planner: Planner, box: Box, views: Sequence[View], lead: int, emit: Em
     return planner.close_loop(loop)
 
 
-def copy(planner: Planner, limits: Limits, unit: str, source: View, target: View) -> None:
-    """Moves ``source`` to ``target`` by a memory-to-memory unit, in the order of the device memory's side."""
-    device_side = 0 if unit == "hbm_ld" else 1
+def load(planner: Planner, source: View, target: View) -> None:
+    """Moves ``source`` in device memory to ``target`` in the scratchpad."""
+    _copy(planner, planner.hardware.load, source, target, device_side=0)
+
+
+def store(planner: Planner, source: View, target: View) -> None:
+    """Moves ``source`` in the scratchpad to ``target`` in device memory."""
+    _copy(planner, planner.hardware.store, source, target, device_side=1)
+
+
+def _copy(planner: Planner, unit: str, source: View, target: View, device_side: int) -> None:
+    """In the order of the device memory's side, which is the slower one to jump about in."""
     box = Box.of(source, target).ordered_by(device_side)
-    _nest(
-        planner,
-        box,
-        (source, target),
-        max(0, len(box.counts) - limits.descriptor_dims),
-        lambda views: planner.add(unit, Copy(views[0], views[1])) and None,
-    )
+    _nest(planner, box, (source, target), _lead(planner, box), lambda views: planner.add(unit, Copy(*views)))
 
 
-def stream(planner: Planner, limits: Limits, source: View, queue: str) -> None:
+def stream(planner: Planner, source: View, queue: str) -> None:
     """Pushes ``source`` in row-major order."""
-    for_each_piece(
-        planner, [source], limits.descriptor_dims, lambda views: planner.add("lx_ld", Stream(views[0], queue)) and None
-    )
+    for_each_piece(planner, source, lambda piece: planner.add(planner.hardware.feed, Stream(piece, queue)))
 
 
-def drain(planner: Planner, limits: Limits, queue: str, target: View) -> None:
+def drain(planner: Planner, queue: str, target: View) -> None:
     """Pops ``target`` in row-major order."""
-    for_each_piece(
-        planner, [target], limits.descriptor_dims, lambda views: planner.add("lx_st", Drain(queue, views[0])) and None
-    )
+    for_each_piece(planner, target, lambda piece: planner.add(planner.hardware.drain, Drain(queue, piece)))
 
 
 def region_of(argument_types: Sequence[Attribute], body: ScalarBody) -> Callable[[], Region]:
@@ -126,50 +100,54 @@ def region_of(argument_types: Sequence[Attribute], body: ScalarBody) -> Callable
     return build
 
 
-def map_into(planner: Planner, limits: Limits, work: Pending, target: View) -> None:
+def map_into(planner: Planner, work: Pending, target: View) -> None:
     """Does pending work and writes it to ``target``, which has its shape."""
     views = [*work.inputs, target]
     body = region_of([view.element for view in work.inputs], work.body)
     if work.reads_index:
-        return _map_whole(planner, limits, work, target, body)
-    queues = tuple(sfu_queue(number) for number in range(len(work.inputs)))
+        return _map_whole(planner, work, target, body)
+    queues = tuple(vector_queue(number) for number in range(len(work.inputs)))
 
     def emit(piece: Sequence[View]) -> None:
         for view, queue in zip(piece[:-1], queues, strict=True):
-            planner.add("lx_ld", Stream(view, queue))
-        planner.add("sfu", SfuMap(queues, SFU_OUT, piece[-1].shape, body))
-        planner.add("lx_st", Drain(SFU_OUT, piece[-1]))
+            planner.add(planner.hardware.feed, Stream(view, queue))
+        planner.add(planner.hardware.vector, SfuMap(queues, VECTOR_OUT, piece[-1].shape, body))
+        planner.add(planner.hardware.drain, Drain(VECTOR_OUT, piece[-1]))
 
-    return _pieces_that_fit(planner, limits, views, len(work.inputs) > 1, emit)
+    return _pieces_that_fit(planner, views, len(work.inputs) > 1, emit)
 
 
-def _map_whole(planner: Planner, limits: Limits, work: Pending, target: View, body: Callable[[], Region]) -> None:
+def _map_whole(planner: Planner, work: Pending, target: View, body: Callable[[], Region]) -> None:
     """One vector step over the whole shape, because its body asks for positions in it."""
-    queues = tuple(sfu_queue(number) for number in range(len(work.inputs)))
+    queues = tuple(vector_queue(number) for number in range(len(work.inputs)))
     for view, queue in zip(work.inputs, queues, strict=True):
-        stream(planner, limits, view, queue)
-    planner.add("sfu", SfuMap(queues, SFU_OUT, work.shape or (1,), body))
-    drain(planner, limits, SFU_OUT, target)
+        stream(planner, view, queue)
+    planner.add(planner.hardware.vector, SfuMap(queues, VECTOR_OUT, work.shape or (1,), body))
+    drain(planner, VECTOR_OUT, target)
 
 
-def _pieces_that_fit(planner: Planner, limits: Limits, views: Sequence[View], take_turns: bool, emit: Emit) -> None:
+def _pieces_that_fit(planner: Planner, views: Sequence[View], take_turns: bool, emit: Emit) -> None:
     """``emit`` on pieces that descriptors and, where streams ``take_turns``, queues hold."""
     box = Box.of(*views)
-    most = limits.queue_bytes // max(element_bytes(view.element) for view in views) if take_turns else prod(box.counts)
+    most = (
+        planner.hardware.queue_bytes // max(element_bytes(view.element) for view in views)
+        if take_turns
+        else prod(box.counts)
+    )
     inner = 1
     lead = len(box.counts)
     while lead and inner * box.counts[lead - 1] <= most:
         inner *= box.counts[lead - 1]
         lead -= 1
     if lead == 0 or inner == most:
-        return _nest(planner, box, views, max(lead, len(box.counts) - limits.descriptor_dims), emit)
-    return _cut(planner, limits, box, views, lead - 1, max(1, most // inner), emit)
+        return _nest(planner, box, views, max(lead, _lead(planner, box)), emit)
+    return _cut(planner, box, views, lead - 1, max(1, most // inner), emit)
 
 
-def _cut(planner: Planner, limits: Limits, box: Box, views: Sequence[View], dim: int, step: int, emit: Emit) -> None:
+def _cut(planner: Planner, box: Box, views: Sequence[View], dim: int, step: int, emit: Emit) -> None:
     """Walks the dimensions before ``dim`` and cuts ``dim`` into runs of ``step``, the last one shorter."""
     whole, rest = divmod(box.counts[dim], step)
-    bounded = max(0, len(box.counts) - dim - limits.descriptor_dims)
+    bounded = max(0, len(box.counts) - dim - planner.hardware.descriptor_dims)
 
     def run(views_at: Sequence[View]) -> None:
         strides = [view.strides[0] for view in views_at]
@@ -220,7 +198,7 @@ def zero_of(element: Attribute) -> Attribute:
     return FloatAttr(0.0, cast("AnyFloat", element))
 
 
-def write(planner: Planner, limits: Limits, tensor: Tensor, target: View) -> None:
+def write(planner: Planner, tensor: Tensor, target: View) -> None:
     """Puts the elements of ``tensor`` into ``target`` through the vector unit. Nothing to do for undefined ones."""
     if not isinstance(tensor, Undefined) and target.count:
-        map_into(planner, limits, as_pending(tensor), target)
+        map_into(planner, as_pending(tensor), target)

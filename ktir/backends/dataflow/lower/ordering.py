@@ -134,7 +134,7 @@ def _order(plan: LaunchPlan, first: Access, second: Access, known: set[tuple[obj
     key = (*items, first.step.unit, second.step.unit)
     if key not in known:
         known.add(key)
-        order = Tile(f"t{len(plan.tiles)}o", 1, 1, first.step.unit, second.step.origin)
+        order = Tile(f"t{len(plan.tiles)}o", 1, 1, first.step.unit, second.step.unit, second.step.origin)
         order.writings.append(Writing(order, block, [first.step]))
         order.readings.append(Reading(order, block, None, {second.step.unit: [second.step]}))
         plan.tiles.append(order)

@@ -29,6 +29,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
+from ktir.backends.dataflow.lower.hardware import Hardware
 from ktir.backends.dataflow.lower.values import CoreValue, LoopVariable, PerCore
 from ktir.errors import NotLowerable
 from ktir.location import Location
@@ -123,20 +124,24 @@ class Storage:
 
 @dataclass(eq=False)
 class Tile:
-    """``slots`` slots of ``size`` bytes in the scratchpad, filled by ``producer`` alone."""
+    """``slots`` slots of ``size`` bytes in the scratchpad, filled by ``producer`` alone.
+
+    A tile that nobody reads is emptied by ``idle_consumer``.
+    """
 
     name: str
     size: int
     slots: int
     producer: str
+    idle_consumer: str
     origin: Operation
     writings: list[Writing] = field(default_factory=list["Writing"])
     readings: list[Reading] = field(default_factory=list["Reading"])
 
     @property
     def consumers(self) -> tuple[str, ...]:
-        """Every unit that reads any slot; a tile that nobody reads is emptied by the scratchpad's load unit."""
-        return tuple(sorted({unit for reading in self.readings for unit in reading.steps})) or ("lx_ld",)
+        """Every unit that reads any slot."""
+        return tuple(sorted({unit for reading in self.readings for unit in reading.steps})) or (self.idle_consumer,)
 
 
 @dataclass(eq=False)
@@ -319,6 +324,7 @@ class LaunchPlan:
 class Planner:
     """Appends to a launch plan. ``block`` is where the next item goes, ``active`` are the cores that run it."""
 
+    hardware: Hardware
     plan: LaunchPlan
     active: Mask
     block: Block = field(init=False)
@@ -377,7 +383,7 @@ class Planner:
     def tile(self, shape: Sequence[int], element: Attribute, producer: str, *, slots: int) -> Tile:
         """A new tile with room for a dense tensor."""
         size = max(1, prod(shape)) * element_bytes(element)
-        tile = Tile(f"t{len(self.plan.tiles)}", size, slots, producer, self.origin)
+        tile = Tile(f"t{len(self.plan.tiles)}", size, slots, producer, self.hardware.feed, self.origin)
         self.plan.tiles.append(tile)
         return tile
 

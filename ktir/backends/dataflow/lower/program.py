@@ -13,9 +13,10 @@ from xdsl.ir import Block as IrBlock
 from xdsl.ir import Operation, Region, SSAValue
 
 from ktir.backends.dataflow.lower import kernel as kernels
-from ktir.backends.dataflow.lower import moves, scalars
+from ktir.backends.dataflow.lower import scalars
 from ktir.backends.dataflow.lower.context import Lowering, refuse
 from ktir.backends.dataflow.lower.emit import Resolved, UnitWriter
+from ktir.backends.dataflow.lower.hardware import Hardware
 from ktir.backends.dataflow.lower.launches import Launch, LaunchArguments, Placed, Trace, grid_of, trace
 from ktir.backends.dataflow.lower.memory import Constants, Places
 from ktir.backends.dataflow.lower.ordering import order_accesses
@@ -33,7 +34,7 @@ from ktir.backends.dataflow.lower.plan import (
     insert_handshakes,
     views_of,
 )
-from ktir.backends.dataflow.lower.reuse import across_blocks, everything, share_tiles, temporaries
+from ktir.backends.dataflow.lower.reuse import across_blocks, everything, share_tiles, temporaries_of
 from ktir.backends.dataflow.lower.tensors import Splat
 from ktir.backends.dataflow.lower.values import PerCore, constant
 from ktir.dialect import dfp, ktdp
@@ -41,17 +42,6 @@ from ktir.dialect.locations import location_of
 from ktir.errors import CapacityExceeded
 from ktir.machine.description import Machine
 from ktir.maths.lifetimes import Allocation, Occupied, Room, Tenant, allocate
-
-UNITS = ("hbm_ld", "hbm_st", "lx_ld", "lx_st", "pe", "sfu", "ring_tx", "ring_rx")
-"""Order in which the programs of the units are written."""
-
-QUEUE_ENDS = {
-    "q_pe": ("lx_ld", "pe"),
-    "q_pe_out": ("pe", "lx_st"),
-    "q_sfu_out": ("sfu", "lx_st"),
-    **{moves.sfu_queue(number): ("lx_ld", "sfu") for number in range(moves.MAX_STREAMS)},
-}
-"""The units that each queue links."""
 
 
 @dataclass(frozen=True)
@@ -81,23 +71,24 @@ def lower_to_dfp(
     tiles do not fit the scratchpad, :class:`OutOfBounds` where it reaches outside a view, and
     :class:`ArgumentError`, :class:`FunctionNotFound`, :class:`GridExceedsMachine` where the launch is not possible.
     """
+    hardware = Hardware.of(machine)
     traced = trace(module, machine, function, launch or {})
     cores = max((prod(grid_of(each.kernel)) for each in traced.launches), default=1)
     step = max(128, machine.alignment)
     places = Places(traced.allocations, machine.scratchpad_bytes)
     constants = Constants(-(-traced.end // step) * step, step)
     plans = [
-        plan_launch(machine, places, constants, cores, number, each) for number, each in enumerate(traced.launches)
+        plan_launch(hardware, places, constants, cores, number, each) for number, each in enumerate(traced.launches)
     ]
     constants.finish()
-    return Assembly(machine, places, constants, cores, plans, traced).program()
+    return Assembly(hardware, places, constants, cores, plans, traced).program()
 
 
 # ---------------------------------------------------------------------------------------------------------------- plans
 
 
 def plan_launch(
-    machine: Machine, places: Places, constants: Constants, cores: int, number: int, launch: Launch
+    hardware: Hardware, places: Places, constants: Constants, cores: int, number: int, launch: Launch
 ) -> LaunchPlan:
     """What all units do in one launch."""
     kernel = launch.kernel
@@ -105,11 +96,9 @@ def plan_launch(
     everyone = np.arange(cores) < prod(grid)
     origin = launch.call if launch.call is not None else kernel
     plan = LaunchPlan(number, location_of(origin))
-    planner = Planner(plan, everyone)
+    planner = Planner(hardware, plan, everyone)
     planner.origin = kernel
     lowering = Lowering(
-        machine,
-        moves.Limits.of(machine),
         planner,
         places,
         constants,
@@ -172,7 +161,7 @@ def _stores_locally(kernel: func.FuncOp) -> bool:
 class Assembly:
     """Gives everything its address and writes the program."""
 
-    machine: Machine
+    hardware: Hardware
     places: Places
     constants: Constants
     cores: int
@@ -183,13 +172,18 @@ class Assembly:
     queues: dict[str, dfp.QueueOp] = field(default_factory=dict[str, dfp.QueueOp])
     lx_bytes: int = 0
 
+    @property
+    def machine(self) -> Machine:
+        """The machine that the program is for."""
+        return self.hardware.machine
+
     def program(self) -> LoweredProgram:
         """The program and its host side."""
         stored = self._declare_global()
         regions = self._declare_regions()
         for plan in self.plans:
             self._declare_tiles(plan, regions)
-        units = [unit for name in UNITS if (unit := self._unit(name)) is not None]
+        units = [unit for name in self.hardware.units if (unit := self._unit(name)) is not None]
         body = IrBlock([*self.declared, *self.queues.values(), *units])
         names = [each.kernel.sym_name.data for each in self.traced.launches]
         made = dfp.ProgramOp("program", self.machine.name, self.cores, Region(body))
@@ -219,7 +213,7 @@ class Assembly:
                 for view in views_of(step.action):
                     if isinstance(view.place, Storage) and view.place.memory == "ddr":
                         used.setdefault(view.place, []).append(plan.number)
-                if step.unit == "hbm_st" and isinstance(step.action, Copy | Gather):
+                if step.unit == self.hardware.store and isinstance(step.action, Copy | Gather):
                     target = step.action.source if isinstance(step.action, Gather) else step.action.target
                     if isinstance(target.place, Storage):
                         stored.add(target.place.offset)
@@ -271,7 +265,7 @@ class Assembly:
         """Addresses for the tiles of a launch, apart from each other and from the regions that live then."""
         allocation = self._allocate(plan, regions)
         used = _end_of(allocation)
-        for kind, same_block in ((temporaries, True), (across_blocks, False), (everything, True)):
+        for kind, same_block in ((temporaries_of(self.hardware), True), (across_blocks, False), (everything, True)):
             if used > self.machine.scratchpad_bytes:
                 share_tiles(plan, kind, same_block=same_block)
                 allocation = self._allocate(plan, regions)
@@ -322,7 +316,7 @@ class Assembly:
 
     def _queue(self, name: str) -> SSAValue:
         if name not in self.queues:
-            source, target = QUEUE_ENDS[name]
+            source, target = self.hardware.queues[name]
             described = self.machine.queue(source, target)
             self.queues[name] = dfp.QueueOp(name, source, target, described.depth, described.width)
             self.queues[name].result.name_hint = name

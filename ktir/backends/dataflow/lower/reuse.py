@@ -12,14 +12,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from ktir.backends.dataflow.lower.hardware import Hardware
 from ktir.backends.dataflow.lower.plan import Block, Item, LaunchPlan, Loop, Reading, Step, Tile, Writing, item_in
 
 Kind = tuple[object, ...]
 
 
-def temporaries(tile: Tile) -> Kind | None:
+def temporaries_of(hardware: Hardware) -> Callable[[Tile], Kind | None]:
     """Results of the compute units that only they read may share: their steps are in order anyway."""
-    return (tile.consumers, tile.slots) if (tile.producer, tile.consumers) == ("lx_st", ("lx_ld",)) else None
+
+    def kind(tile: Tile) -> Kind | None:
+        own = (tile.producer, tile.consumers) == (hardware.drain, (hardware.feed,))
+        return (tile.consumers, tile.slots) if own else None
+
+    return kind
 
 
 def across_blocks(tile: Tile) -> Kind | None:

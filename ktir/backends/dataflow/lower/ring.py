@@ -16,6 +16,7 @@ from math import prod
 
 import numpy as np
 from xdsl.ir import Operation
+from xdsl.ir.affine import AffineSet
 
 from ktir.backends.dataflow.lower import moves
 from ktir.backends.dataflow.lower.context import Lowering, refuse, shape_and_element
@@ -94,14 +95,10 @@ def load_distributed(lowering: Lowering, op: ktdp.LoadOp, tile: AccessTile, dist
         refuse(op, "its partitions lie in both memories", "load each part by itself")
     pieces = pieces_of(lowering, op, tile, distributed)
     if kinds == {"global"}:
-        target, view = lowering.planner.value_tile(
-            tile.extents, distributed.partitions[0].element, "hbm_ld", slots=lowering.prefetch_slots
-        )
+        target, view = lowering.loaded_tile(tile.extents, distributed.partitions[0].element)
         for_each_kind(lowering, pieces, lambda mask, piece: _copy(lowering, op, tile, distributed, piece, target, mask))
     else:
-        target, view = lowering.planner.value_tile(
-            tile.extents, distributed.partitions[0].element, "ring_rx", slots=lowering.prefetch_slots
-        )
+        target, view = lowering.received_tile(tile.extents, distributed.partitions[0].element)
         _relayout(lowering, op, tile, distributed, pieces, target)
     return view.shaped(tile.shape, [view.strides[dim] for dim in tile.order])
 
@@ -120,7 +117,7 @@ def store_distributed(
         memory = distributed.partitions[piece.partition]
         there = _partition_view(lowering, op, tile, memory, piece, mask)
         here = arranged.sliced(piece.start, piece.extents, [1] * len(piece.start))
-        lowering.planner.guarded(mask, lambda: moves.copy(lowering.planner, lowering.limits, "hbm_st", here, there))
+        lowering.planner.guarded(mask, lambda: moves.store(lowering.planner, here, there))
 
     for_each_kind(lowering, pieces, move)
 
@@ -143,7 +140,7 @@ def _copy(
 ) -> None:
     there = _partition_view(lowering, op, tile, distributed.partitions[piece.partition], piece, mask)
     here = target.sliced(piece.start, piece.extents, [1] * len(piece.start))
-    lowering.planner.guarded(mask, lambda: moves.copy(lowering.planner, lowering.limits, "hbm_ld", there, here))
+    lowering.planner.guarded(mask, lambda: moves.load(lowering.planner, there, here))
 
 
 def _partition_view(
@@ -297,10 +294,7 @@ def send(lowering: Lowering, block: Block, mask: Mask, source: View, destination
     planner.guarded(
         mask,
         lambda: moves.for_each_piece(
-            planner,
-            [source],
-            lowering.limits.descriptor_dims,
-            lambda views: planner.add("ring_tx", Send(views[0], destination)) and None,
+            planner, source, lambda piece: planner.add(lowering.sender, Send(piece, destination))
         ),
     )
     planner.block, planner.active = current, active
@@ -312,10 +306,7 @@ def receive(lowering: Lowering, mask: Mask, target: View, origin: CoreValue) -> 
     planner.guarded(
         mask,
         lambda: moves.for_each_piece(
-            planner,
-            [target],
-            lowering.limits.descriptor_dims,
-            lambda views: planner.add("ring_rx", Receive(views[0], origin)) and None,
+            planner, target, lambda piece: planner.add(lowering.receiver, Receive(piece, origin))
         ),
     )
 
@@ -335,10 +326,10 @@ def _groups_of(op: Operation, type: ktdp.TileFutureType) -> list[int]:
     return [point[0] for point in points(type.groups.data)]
 
 
-def _tiles(lowering: Lowering, set_: object, symbols: Sequence[int]) -> tuple[int, ...]:
+def _tiles(lowering: Lowering, set_: AffineSet, symbols: Sequence[int]) -> tuple[int, ...]:
     """Tile ids of the grid in a set."""
     running = int(lowering.everyone.sum())
-    return tuple(tile for tile in range(running) if contains(set_, (tile,), symbols))  # type: ignore
+    return tuple(tile for tile in range(running) if contains(set_, (tile,), symbols))
 
 
 def produce(lowering: Lowering, op: Operation) -> None:
@@ -361,30 +352,32 @@ def produce(lowering: Lowering, op: Operation) -> None:
         lower_body(lowering, block)
         partials = tuple(lowering.view(value, op) for value in end.operands)
     else:
-        places = [planner.value_tile(*shape_and_element(t, op), "lx_st", slots=1) for t in type.partial_types]
+        places = [lowering.made_tile(*shape_and_element(t, op)) for t in type.partial_types]
 
         def work() -> None:
             lower_body(lowering, block)
             for value, (target, _) in zip(end.operands, places, strict=True):
-                moves.write(planner, lowering.limits, lowering.tensor(value, op), target)
+                moves.write(planner, lowering.tensor(value, op), target)
 
         planner.guarded(mask, work)
         partials = tuple(view for _, view in places)
     lowering.values[op.future] = Future(partials, producers)
 
 
-def _senders(lowering: Lowering, op: Operation, future: Future) -> dict[int, tuple[int, ...]]:
+def _senders(
+    lowering: Lowering, op: ktdp.InterTileReduceOp | ktdp.InterTileConsumeOp, future: Future
+) -> dict[int, tuple[int, ...]]:
     """For each consumer the producers it hears, ascending."""
     result: dict[int, tuple[int, ...]] = {}
-    dependency = op.properties.get("producer_dependency_per_consumer")
-    consumers = op.properties["consumer_tiles_per_group"]
+    dependency = op.producer_dependency_per_consumer
+    consumers = op.consumer_tiles_per_group
     for group, producers in future.producers.items():
-        for consumer in _tiles(lowering, consumers.data, [group]):  # type: ignore
+        for consumer in _tiles(lowering, consumers.data, [group]):
             if dependency is None:
                 result[consumer] = producers
             else:
-                symbols = [consumer, group][: dependency.data.num_symbols]  # type: ignore
-                heard = _tiles(lowering, dependency.data, symbols)  # type: ignore
+                symbols = [consumer, group][: dependency.data.num_symbols]
+                heard = _tiles(lowering, dependency.data, symbols)
                 result[consumer] = tuple(p for p in producers if p in heard)
     return result
 
@@ -465,9 +458,9 @@ def reduce(lowering: Lowering, op: Operation) -> None:
     _send_partials(lowering, op, future, senders)
     carried: list[Tile] = []
     for identity, partial in zip(op.identities, future.partials, strict=True):
-        tile = planner.tile(partial.shape, partial.element, "lx_st", slots=2)
+        tile = planner.tile(partial.shape, partial.element, lowering.hardware.drain, slots=2)
         first = planner.dense(planner.writing(tile), partial.shape, partial.element)
-        moves.write(planner, lowering.limits, lowering.tensor(identity, op), first)
+        moves.write(planner, lowering.tensor(identity, op), first)
         carried.append(tile)
     block = op.reducer.block
     end = block.last_op
@@ -479,7 +472,7 @@ def reduce(lowering: Lowering, op: Operation) -> None:
         everywhere = np.ones(lowering.cores, dtype=np.bool_)
         arrived: list[View] = []
         for partial in future.partials:
-            target, view = planner.value_tile(partial.shape, partial.element, "ring_rx", slots=2)
+            target, view = lowering.received_tile(partial.shape, partial.element)
             receive(lowering, everywhere, target, origin)
             arrived.append(view)
         for number, (tile, partial) in enumerate(zip(carried, future.partials, strict=True)):
@@ -488,7 +481,7 @@ def reduce(lowering: Lowering, op: Operation) -> None:
             targets.append(planner.dense(planner.writing(tile), partial.shape, partial.element))
         lower_body(lowering, block)
         for value, target in zip(end.operands, targets, strict=True):
-            moves.write(planner, lowering.limits, lowering.tensor(value, end), target)
+            moves.write(planner, lowering.tensor(value, end), target)
 
     _each_run(lowering, "from", senders, work)
     for result, tile, partial in zip(op.results, carried, future.partials, strict=True):
@@ -507,8 +500,6 @@ def consume(lowering: Lowering, op: Operation) -> None:
     mask = np.array([core in senders for core in range(lowering.cores)])
     origin = _table(lowering.cores, {consumer: heard[0] for consumer, heard in senders.items()})
     for result, partial in zip(op.results, future.partials, strict=True):
-        target, view = lowering.planner.value_tile(
-            partial.shape, partial.element, "ring_rx", slots=lowering.prefetch_slots
-        )
+        target, view = lowering.received_tile(partial.shape, partial.element)
         receive(lowering, mask, target, origin)
         lowering.values[result] = view

@@ -20,13 +20,13 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
 from ktir.backends.dataflow.lower import moves
 from ktir.backends.dataflow.lower.context import Lowering, only_reader, refuse, shape_and_element
+from ktir.backends.dataflow.lower.hardware import MATRIX_IN, MATRIX_OUT, VECTOR_OUT, vector_queue
 from ktir.backends.dataflow.lower.plan import Pe, ScalarBody, SfuReduce, View
 from ktir.backends.dataflow.lower.pointwise import Streams, ViewOf, iteration_space, operand_view
 from ktir.backends.dataflow.lower.tensors import Box, Splat, Tensor
 from ktir.backends.dataflow.lower.values import CoreValue, constant, variable
 from ktir.machine.description import Machine
 
-PE_IN, PE_OUT = "q_pe", "q_pe_out"
 ROWS_PER_BLOCK = 512
 """Rows that one stationary block serves before the next is loaded."""
 
@@ -131,7 +131,7 @@ class Contracted:
         views = [lowering.view(operand, op) for operand in op.inputs]
         for view in views:
             name = str(view.element)
-            if not lowering.machine.capable("pe", "mac", name):
+            if not lowering.machine.capable(lowering.hardware.matrix, "mac", name):
                 refuse(op, f"the matrix unit does not multiply {name}", "cast the operands to f16 or f32")
         over = tuple(range(len(extents)))
         lhs, rhs = (operand_view(op, view, map, extents, over) for view, map in zip(views, maps, strict=False))
@@ -180,16 +180,16 @@ class Contracted:
     def _block(
         self, rows: Dims, columns: Dims, depth: Dims, lhs: View, rhs: View, start: View | None, target: View
     ) -> None:
-        planner, limits = self.lowering.planner, self.lowering.limits
+        planner = self.lowering.planner
         m, n = _size(rows), _size(columns)
         if start is None:
-            planner.add("pe", Pe("clear", None, None, rows=m, n=n))
+            planner.add(planner.hardware.matrix, Pe("clear", None, None, rows=m, n=n))
         else:
-            moves.stream(planner, limits, _block_view(start, (rows, 1), (columns, 1)), PE_IN)
-            planner.add("pe", Pe("preload", PE_IN, start.element, rows=m, n=n))
+            moves.stream(planner, _block_view(start, (rows, 1), (columns, 1)), MATRIX_IN)
+            planner.add(planner.hardware.matrix, Pe("preload", MATRIX_IN, start.element, rows=m, n=n))
         self._multiply(rows, columns, depth, lhs, rhs)
-        planner.add("pe", Pe("emit", PE_OUT, target.element, rows=m, n=n))
-        moves.drain(planner, limits, PE_OUT, _block_view(target, (rows, 2), (columns, 2)))
+        planner.add(planner.hardware.matrix, Pe("emit", MATRIX_OUT, target.element, rows=m, n=n))
+        moves.drain(planner, MATRIX_OUT, _block_view(target, (rows, 2), (columns, 2)))
 
     def add_products(self) -> None:
         """Adds all products to the accumulators, which hold the whole output."""
@@ -199,12 +199,12 @@ class Contracted:
 
     def _multiply(self, rows: Dims, columns: Dims, depth: Dims, lhs: View, rhs: View) -> None:
         """One stationary block, and the rows that meet it."""
-        planner, limits = self.lowering.planner, self.lowering.limits
+        planner = self.lowering.planner
         m, k, n = _size(rows), _size(depth), _size(columns)
-        moves.stream(planner, limits, _block_view(rhs, (depth, 1), (columns, 0)), PE_IN)
-        planner.add("pe", Pe("load", PE_IN, rhs.element, k=k, n=n))
-        moves.stream(planner, limits, _block_view(lhs, (rows, 0), (depth, 0)), PE_IN)
-        planner.add("pe", Pe("mac", PE_IN, lhs.element, rows=m, k=k, n=n))
+        moves.stream(planner, _block_view(rhs, (depth, 1), (columns, 0)), MATRIX_IN)
+        planner.add(planner.hardware.matrix, Pe("load", MATRIX_IN, rhs.element, k=k, n=n))
+        moves.stream(planner, _block_view(lhs, (rows, 0), (depth, 0)), MATRIX_IN)
+        planner.add(planner.hardware.matrix, Pe("mac", MATRIX_IN, lhs.element, rows=m, k=k, n=n))
 
 
 @dataclass(frozen=True)
@@ -240,11 +240,11 @@ class HeldSum:
         """Sets the accumulators in front of the loop."""
         rows, columns = self._rows, self._columns
         if is_zero(initial):
-            lowering.planner.add("pe", Pe("clear", None, None, rows=rows, n=columns))
+            lowering.planner.add(lowering.hardware.matrix, Pe("clear", None, None, rows=rows, n=columns))
             return
         start = self._view(_stored(lowering, initial))
-        moves.stream(lowering.planner, lowering.limits, start, PE_IN)
-        lowering.planner.add("pe", Pe("preload", PE_IN, start.element, rows=rows, n=columns))
+        moves.stream(lowering.planner, start, MATRIX_IN)
+        lowering.planner.add(lowering.hardware.matrix, Pe("preload", MATRIX_IN, start.element, rows=rows, n=columns))
 
     def step(self, lowering: Lowering) -> None:
         """Adds the product of an iteration."""
@@ -253,8 +253,8 @@ class HeldSum:
     def finish(self, lowering: Lowering, target: View) -> None:
         """Writes the sum behind the loop."""
         planner = lowering.planner
-        planner.add("pe", Pe("emit", PE_OUT, target.element, rows=self._rows, n=self._columns))
-        moves.drain(planner, lowering.limits, PE_OUT, self._view(target))
+        planner.add(planner.hardware.matrix, Pe("emit", MATRIX_OUT, target.element, rows=self._rows, n=self._columns))
+        moves.drain(planner, MATRIX_OUT, self._view(target))
 
 
 def accumulators_of(machine: Machine) -> int:
@@ -531,9 +531,13 @@ def _reduce_pieces(
     start: View | None,
 ) -> None:
     """One vector reduction where the descriptor holds all loops, else loops over the outermost."""
-    planner, limits = lowering.planner, lowering.limits
+    planner = lowering.planner
     real = [box for box in (outer, length, inner) if prod(box.counts) > 1]
-    if sum(len(box.counts) for box in real) > limits.descriptor_dims and len(outer.counts) and prod(outer.counts) > 1:
+    if (
+        sum(len(box.counts) for box in real) > planner.hardware.descriptor_dims
+        and len(outer.counts)
+        and prod(outer.counts) > 1
+    ):
         loop = planner.open_loop("r", np.full(planner.cores, outer.counts[0], dtype=np.int64))
         at = variable(loop.variable)
         rest = Box(outer.counts[1:] or (1,), tuple(strides[1:] or (0,) for strides in outer.strides))
@@ -550,24 +554,24 @@ def _reduce_pieces(
         begun = start.shaped(
             [count for box in kept for count in box.counts], [stride for box in kept for stride in box.strides[2]]
         )
-        moves.stream(planner, limits, begun, moves.sfu_queue(1))
+        moves.stream(planner, begun, vector_queue(1))
     read = source.shaped(
         [count for box in real for count in box.counts] or [1],
         [stride for box in real for stride in box.strides[0]] or [0],
     )
-    moves.stream(planner, limits, read, moves.sfu_queue(0))
+    moves.stream(planner, read, vector_queue(0))
     types: list[Attribute] = [target.element, source.element]
     planner.add(
-        "sfu",
+        planner.hardware.vector,
         SfuReduce(
-            moves.sfu_queue(0),
-            moves.SFU_OUT,
-            moves.sfu_queue(1) if start is not None else None,
+            vector_queue(0),
+            VECTOR_OUT,
+            vector_queue(1) if start is not None else None,
             sizes[0],
             sizes[1],
             sizes[2],
             moves.region_of(types, reduced.body),
         ),
     )
-    moves.drain(planner, limits, moves.SFU_OUT, written)
+    moves.drain(planner, VECTOR_OUT, written)
     return None
