@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -21,6 +21,9 @@ from ktir.dialect.locations import location_of
 from ktir.errors import LimitExceeded, UnknownOperation
 from ktir.interp.numerics import Array, Binary, ElementType, Function, Ternary, Unary, as_array, element_type
 from ktir.interp.values import Frame, Site, Tainted, Value
+
+if TYPE_CHECKING:
+    from ktir.interp.observation import Observation
 
 Step = Callable[[Frame], None]
 Rule = Callable[[Any, Sequence[Value], Sequence[Array | None]], Array]
@@ -88,10 +91,13 @@ TERMINATORS = frozenset(
 
 
 class FunctionCompiler:
-    """Compiles the blocks of one function. ``lookup`` gives the compiled form of another function by name."""
+    """Compiles the blocks of one function. ``lookup`` gives the compiled form of another function by name.
 
-    def __init__(self, lookup: Callable[[str, Site], Any]) -> None:
-        self.lookup = lookup
+    With an ``observation`` the code tells observers what it does, and runs everything in the order of the program.
+    """
+
+    def __init__(self, lookup: Callable[[str, Site], Any], observation: Observation | None = None) -> None:
+        self.lookup, self.observation = lookup, observation
         self.slots: dict[SSAValue, int] = {}
 
     @property
@@ -120,6 +126,7 @@ class FunctionCompiler:
 
     def block(self, block: Block, op: Operation) -> Code:
         arguments = tuple(self.slot(argument) for argument in block.args)
+        watched = self.observation if self.observation is not None and self.observation.holds(block) else None
         table = operation_table()
         last_uses = _last_uses(block)
         steps: list[Step] = []
@@ -135,9 +142,15 @@ class FunctionCompiler:
                 )
             step = compile_operation(self, inner)
             if step is not None:
+                if watched is not None:
+                    step = watched.around(step, self, inner)
+                    step = step if steps else watched.at_entry(step, self, block)
                 dead = tuple(self.slot(value) for value in last_uses.get(inner, ()))
                 steps.append(_releasing(step, dead) if dead else step)
-        return Code(tuple(steps), arguments, results, self.captured(block), self.site(op))
+        captured = self.captured(block)
+        if watched is not None:
+            captured = tuple(dict.fromkeys((*captured, *watched.counters(self, block))))
+        return Code(tuple(steps), arguments, results, captured, self.site(op))
 
     def captured(self, block: Block) -> tuple[int, ...]:
         """Slots of the values that ``block`` uses, at any depth, and does not define."""

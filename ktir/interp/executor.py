@@ -45,6 +45,7 @@ from ktir.interp.numerics import (
     is_array,
     wrap,
 )
+from ktir.interp.observation import Observation, Observer, observation
 from ktir.interp.places import Place, Region
 from ktir.interp.run import Launch, Run
 from ktir.interp.tensor_ops import poison
@@ -88,14 +89,17 @@ def execute(
     max_bytes: int = MAX_BYTES,
     memory: Sequence[Place] = (),
     read: Mapping[str, Region] | None = None,
+    observers: Sequence[Observer] = (),
+    source: str | None = None,
 ) -> Execution:
     """Runs ``function`` (default: ``@main``, or the only kernel, or the only function) of ``module``.
 
     ``arguments`` are numpy arrays and numbers by name. ``memory`` places arrays at given addresses, ``read`` names what
-    to read back from there. Raises an :class:`ArgumentError` for a call that does not fit the signature, and whatever
-    error the program itself deserves, with its location.
+    to read back from there. ``observers`` are told of every operation; ``source``, the text of the module, has the
+    names they know values by. Raises an :class:`ArgumentError` for a call that does not fit the signature, and
+    whatever error the program itself deserves, with its location.
     """
-    return Program(module).run(
+    return Program(module, observation(module, observers, source)).run(
         function,
         arguments or {},
         machine=machine,
@@ -128,7 +132,7 @@ class CompiledFunction:
     def compiled(self) -> tuple[Code, int]:
         """The code, and how many registers it needs."""
         if self._compiled is None:
-            compiler = FunctionCompiler(self.program.function)
+            compiler = FunctionCompiler(self.program.function, self.program.observation)
             code = compiler.region(self.op.body, self.op)
             self._compiled = code, compiler.size
         return self._compiled
@@ -149,7 +153,7 @@ class CompiledFunction:
         code, size = self.compiled()
         cores = np.arange(launch.tiles, dtype=np.int64)
         together = launch.tiles
-        if self.elements is not None and not code.results:
+        if self.elements is not None and not code.results and self.program.observation is None:
             together = min(launch.tiles, max(1, ELEMENTS_OF_CORES // self.elements))
         results: list[Value] = []
         for first in range(0, launch.tiles, together):
@@ -185,7 +189,8 @@ class Facts:
 class Program:
     """A module ready to run: its functions, each compiled at most once."""
 
-    def __init__(self, module: ModuleOp) -> None:
+    def __init__(self, module: ModuleOp, observation: Observation | None = None) -> None:
+        self.observation = observation
         self.functions = {
             op.sym_name.data: CompiledFunction(self, op) for op in module.walk() if isinstance(op, FuncOp)
         }

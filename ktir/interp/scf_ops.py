@@ -41,7 +41,7 @@ def counted(compiler: FunctionCompiler, op: Operation, bounds: Bounds, inits: Se
     body = compiler.region(op.regions[0], op)
     counter, *carried = body.arguments
     results = _slots(compiler, op.results)
-    together = None if inits else batching(op, body, counter, site)
+    together = None if inits or compiler.observation is not None else batching(op, body, counter, site)
 
     def iterate(frame: Frame, first: Scalar, step: Scalar, count: range, values: list[Value]) -> list[Value]:
         """Runs the iterations with the numbers in ``count``; the values that they carry out."""
