@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import prod
+from math import gcd, lcm, prod
 
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
@@ -21,7 +21,7 @@ from xdsl.ir.affine import (
     AffineSymExpr,
 )
 
-from ktir.errors import LimitExceeded
+from ktir.errors import LimitExceeded, VerifyError
 
 PerCore = int | tuple[int, ...]
 """One number for all cores, or one for each."""
@@ -47,6 +47,18 @@ def combine(function: Callable[[int, int], int], left: PerCore, right: PerCore) 
 
 def _is_zero(value: PerCore) -> bool:
     return value == 0 or (isinstance(value, tuple) and not any(value))
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """``shift`` is what the value gains, always, when an index grows by ``period``."""
+
+    period: int
+    shift: int
+
+    def over(self, steps: int) -> int:
+        """The gain when the index grows by ``steps``, a multiple of the period."""
+        return self.shift * (steps // self.period)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +101,19 @@ class Linear:
             return None
         return at(self.constant, core) % modulus
 
+    def interval(self, core: int, low: Sequence[int], high: Sequence[int]) -> tuple[int, int]:
+        """Least and largest value for indices of which ``low <= index <= high``."""
+        first = last = at(self.constant, core)
+        for depth, factors in self.terms:
+            factor = at(factors, core)
+            first += factor * (low[depth] if factor > 0 else high[depth])
+            last += factor * (high[depth] if factor > 0 else low[depth])
+        return first, last
+
+    def law(self, core: int, depth: int) -> Law:
+        """How the value changes with the index at ``depth``."""
+        return Law(1, next((at(factor, core) for place, factor in self.terms if place == depth), 0))
+
     def plus(self, other: Linear) -> Linear:
         """The sum."""
         terms = dict(self.terms)
@@ -106,47 +131,69 @@ class Linear:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """A function of other expressions that is not linear."""
+    """``left`` and ``right`` joined by an operation that is not linear; ``right`` is a constant unless they are added."""
 
-    function: Callable[[Sequence[int]], int]
-    operands: tuple[Expression, ...]
+    kind: AffineBinaryOpKind
+    left: Expression
+    right: Expression
 
     @property
     def depths(self) -> frozenset[int]:
         """Loops the value depends on."""
-        return frozenset(depth for operand in self.operands for depth in operand.depths)
+        return self.left.depths | self.right.depths
 
     def value(self, core: int, indices: Sequence[int]) -> int:
         """The value for one core and iteration."""
-        return self.function([operand.value(core, indices) for operand in self.operands])
+        return _OPERATIONS[self.kind](self.left.value(core, indices), self.right.value(core, indices))
 
     def evaluator(self) -> Evaluator:
-        """A function for :meth:`value`."""
-        return self.value
+        """A fast function for :meth:`value`."""
+        operation, left, right = _OPERATIONS[self.kind], self.left.evaluator(), self.right.evaluator()
+        return lambda core, indices: operation(left(core, indices), right(core, indices))
 
-    def _values(self, core: int, counts: Sequence[int]) -> list[int]:
+    def bounds(self, core: int, counts: Sequence[int]) -> tuple[int, int]:
+        """Least and largest value over the box of loop indices, by trying them all."""
         depths = sorted(self.depths)
         if prod(counts[depth] for depth in depths) > MOST_POINTS:
             raise LimitExceeded(
                 f"an address that is not linear in loops of {[counts[depth] for depth in depths]} iterations",
                 remedy="write it with a loop for each term, so that it needs no floordiv or mod",
             )
-        found: list[int] = []
+        values: list[int] = []
         indices = [0] * len(counts)
         for point in product(*(range(counts[depth]) for depth in depths)):
             for depth, index in zip(depths, point, strict=True):
                 indices[depth] = index
-            found.append(self.value(core, indices))
-        return found
-
-    def bounds(self, core: int, counts: Sequence[int]) -> tuple[int, int]:
-        """Least and largest value over the box of loop indices, by trying them all."""
-        values = self._values(core, counts)
+            values.append(self.value(core, indices))
         return min(values), max(values)
 
     def remainder(self, core: int, modulus: int) -> int | None:
         """Not known without the loop counts."""
         return None
+
+    def interval(self, core: int, low: Sequence[int], high: Sequence[int]) -> tuple[int, int]:
+        """Bounds for indices of which ``low <= index <= high``, perhaps not reached."""
+        first, last = self.left.interval(core, low, high)
+        start, stop = self.right.interval(core, low, high)
+        if self.kind is AffineBinaryOpKind.Add:
+            return first + start, last + stop
+        if self.kind is AffineBinaryOpKind.Mod:
+            return (first % start, last % start) if first // start == last // start else (0, start - 1)
+        corners = _OPERATIONS[self.kind](first, start), _OPERATIONS[self.kind](last, start)
+        return min(corners), max(corners)
+
+    def law(self, core: int, depth: int) -> Law:
+        """How the value changes with the index at ``depth``."""
+        law = self.left.law(core, depth)
+        if self.kind is AffineBinaryOpKind.Add:
+            other = self.right.law(core, depth)
+            period = lcm(law.period, other.period)
+            return Law(period, law.over(period) + other.over(period))
+        factor = self.right.value(core, ())
+        if self.kind is AffineBinaryOpKind.Mul:
+            return Law(law.period, law.shift * factor)
+        period = law.period * (factor // gcd(law.shift, factor))
+        return Law(period, 0 if self.kind is AffineBinaryOpKind.Mod else law.over(period) // factor)
 
 
 Expression = Linear | Computed
@@ -178,13 +225,28 @@ def from_affine(expression: AffineExpr, dimensions: Sequence[Expression], symbol
 
 
 def binary(kind: AffineBinaryOpKind, left: Expression, right: Expression) -> Expression:
-    """``left`` and ``right`` joined by an affine operation, linear wherever it is."""
+    """``left`` and ``right`` joined by an affine operation, linear wherever it is.
+
+    Raises :class:`VerifyError` for a product of two indices and for a divisor that is no positive constant.
+    """
+    if kind is AffineBinaryOpKind.Mul and left.depths == frozenset():
+        left, right = right, left
+    if kind is not AffineBinaryOpKind.Add and right.depths:
+        raise VerifyError("an index of a unit's program is affine in the loops around it")
+    if kind not in (AffineBinaryOpKind.Add, AffineBinaryOpKind.Mul) and _least(right) <= 0:
+        raise VerifyError("an index is divided by positive constants only")
     if isinstance(left, Linear) and isinstance(right, Linear):
         joined = _linear(kind, left, right)
         if joined is not None:
             return joined
-    operation = _OPERATIONS[kind]
-    return Computed(lambda values: operation(values[0], values[1]), (left, right))
+    return Computed(kind, left, right)
+
+
+def _least(constant: Expression) -> int:
+    """The least value over the cores of an expression without loop indices."""
+    if isinstance(constant, Linear):
+        return min(constant.constant) if isinstance(constant.constant, tuple) else constant.constant
+    return 0
 
 
 def _linear(kind: AffineBinaryOpKind, left: Linear, right: Linear) -> Linear | None:

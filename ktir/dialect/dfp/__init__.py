@@ -1,56 +1,53 @@
-"""The dataflow program dialect: see :mod:`ktir.dialect.dfp.ops` for its words."""
+"""The dataflow program dialect: one program per hardware unit, linked by bounded queues and rings of tiles.
+
+Operations by what they say: :mod:`structure <ktir.dialect.dfp.structure>`, :mod:`control <ktir.dialect.dfp.control>`,
+:mod:`movement <ktir.dialect.dfp.movement>`, :mod:`ring <ktir.dialect.dfp.ring>`,
+:mod:`vector <ktir.dialect.dfp.vector>` and :mod:`matrix <ktir.dialect.dfp.matrix>`.
+"""
 
 from __future__ import annotations
 
 from xdsl.ir import Dialect
 
-from ktir.dialect.dfp.ops import (
+from ktir.dialect.dfp.attributes import integers, values_of
+from ktir.dialect.dfp.control import (
     AcquireOp,
     BarrierOp,
-    BufferOp,
     CommitOp,
-    CopyOp,
-    DrainOp,
     ForOp,
-    GatherOp,
-    IndexOp,
-    IndirectOperation,
-    PeClearOp,
-    PeEmitOp,
-    PeLoadOp,
-    PeMacOp,
-    PeOperation,
-    PePreloadOp,
-    PeRowsOperation,
-    ProgramOp,
-    QueueOp,
-    ReceiveOp,
+    IfOp,
     ReleaseOp,
     ReserveOp,
-    ScatterOp,
-    SendOp,
-    SfuMapOp,
-    SfuReduceOp,
     SlotOperation,
-    StreamOp,
     TableOp,
-    UnitOp,
-    UnitOperation,
-    YieldOp,
-    integers,
-    values_of,
 )
-from ktir.dialect.dfp.types import BufferType, QueueType
+from ktir.dialect.dfp.matrix import PeClearOp, PeEmitOp, PeLoadOp, PeMacOp, PeOperation, PePreloadOp, PeRowsOperation
+from ktir.dialect.dfp.movement import (
+    BoxSource,
+    BoxTarget,
+    CopyOp,
+    DrainOp,
+    GatherOp,
+    IndirectOperation,
+    ScatterOp,
+    StreamOp,
+)
+from ktir.dialect.dfp.ring import ChainOp, MulticastOp, ReceiveOp, SendOp
+from ktir.dialect.dfp.structure import BufferOp, ProgramOp, QueueOp, SymbolOp, UnitOp, UnitOperation
+from ktir.dialect.dfp.types import BufferType, QueueType, SymbolType
+from ktir.dialect.dfp.vector import FoldOperation, IndexOp, SfuMapOp, SfuReduceOp, SfuScanOp, YieldOp
 
 DFP = Dialect(
     "dfp",
     [
         ProgramOp,
+        SymbolOp,
         BufferOp,
         QueueOp,
         UnitOp,
         TableOp,
         ForOp,
+        IfOp,
         BarrierOp,
         ReserveOp,
         CommitOp,
@@ -62,33 +59,42 @@ DFP = Dialect(
         StreamOp,
         DrainOp,
         SendOp,
+        MulticastOp,
         ReceiveOp,
+        ChainOp,
         YieldOp,
         SfuMapOp,
-        SfuReduceOp,
         IndexOp,
+        SfuReduceOp,
+        SfuScanOp,
         PeLoadOp,
         PeClearOp,
         PePreloadOp,
-        PeMacOp,
         PeEmitOp,
+        PeMacOp,
     ],
-    [BufferType, QueueType],
+    [BufferType, QueueType, SymbolType],
 )
 
 __all__ = [
     "DFP",
     "AcquireOp",
     "BarrierOp",
+    "BoxSource",
+    "BoxTarget",
     "BufferOp",
     "BufferType",
+    "ChainOp",
     "CommitOp",
     "CopyOp",
     "DrainOp",
+    "FoldOperation",
     "ForOp",
     "GatherOp",
+    "IfOp",
     "IndexOp",
     "IndirectOperation",
+    "MulticastOp",
     "PeClearOp",
     "PeEmitOp",
     "PeLoadOp",
@@ -106,8 +112,11 @@ __all__ = [
     "SendOp",
     "SfuMapOp",
     "SfuReduceOp",
+    "SfuScanOp",
     "SlotOperation",
     "StreamOp",
+    "SymbolOp",
+    "SymbolType",
     "TableOp",
     "UnitOp",
     "UnitOperation",

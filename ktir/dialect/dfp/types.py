@@ -1,4 +1,4 @@
-"""Types of the dataflow program: handles of the two things units share."""
+"""Types of the dataflow program: handles of what units share."""
 
 from __future__ import annotations
 
@@ -18,3 +18,10 @@ class QueueType(ParametrizedAttribute, TypeAttribute):
     """A bounded first-in first-out queue of vectors between two units, declared by ``dfp.queue``."""
 
     name = "dfp.queue"
+
+
+@irdl_attr_definition
+class SymbolType(ParametrizedAttribute, TypeAttribute):
+    """An address that is known at launch, declared by ``dfp.symbol``."""
+
+    name = "dfp.symbol"
