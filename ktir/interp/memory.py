@@ -497,6 +497,16 @@ def indirect(tile: IndirectTile, frame: Frame, site: Site) -> Access:
 
 def look_up(view: View, coordinates: Sequence[Any], rank: int, frame: Frame, site: Site) -> Array:
     """The integers at ``coordinates`` of an index view."""
+    access = index_access(view, coordinates, rank, frame, site)
+    if frame.batch is not None:
+        frame.batch.note(access, frame, site, None, stores=False)
+    if frame.run.checker is not None:
+        frame.run.checker.require_defined(access, frame, site)
+    return access.read(access.arena.bytes, view.element.dtype).astype(np.int64)
+
+
+def index_access(view: View, coordinates: Sequence[Any], rank: int, frame: Frame, site: Site) -> Access:
+    """The places of ``coordinates`` of an index view."""
     arena, start = view.start(frame)
     places: Any = spread(start, rank)
     for dimension, coordinate in enumerate(coordinates):
@@ -504,12 +514,7 @@ def look_up(view: View, coordinates: Sequence[Any], rank: int, frame: Frame, sit
         places = places + coordinate * spread(view.strides[dimension], rank)
     if not is_array(places) or places.ndim == 0:
         places = np.asarray(places).reshape((1,) * (rank + 1))
-    access = settle(Gathered(arena, places, view, frame.cores), frame, site)
-    if frame.batch is not None:
-        frame.batch.note(access, frame, site, None, stores=False)
-    if frame.run.checker is not None:
-        frame.run.checker.require_defined(access, frame, site)
-    return access.read(access.arena.bytes, view.element.dtype).astype(np.int64)
+    return settle(Gathered(arena, places, view, frame.cores), frame, site)
 
 
 def within_dimension(view: View, dimension: int, coordinate: Any, frame: Frame, site: Site) -> None:
