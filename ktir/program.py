@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
@@ -21,7 +21,7 @@ from xdsl.ir import Attribute
 
 from ktir.arrays import Array, dtype_name, is_array, is_torch, to_numpy, to_torch
 from ktir.dialect.locations import location_of
-from ktir.errors import UninitialisedRead, UnsupportedInput
+from ktir.errors import ArgumentError, UninitialisedRead, UnsupportedInput
 from ktir.module import Module
 from ktir.signature import Caller, Signature
 
@@ -199,6 +199,8 @@ class Program:
         return save_package(Path(path), content)
 
     def _execute(self, executor: Executor, values: Mapping[str, Any]) -> list[Array]:
+        if executor not in get_args(Executor):
+            raise ArgumentError(f"no executor is called {executor!r}", remedy=f"use {' or '.join(get_args(Executor))}")
         arguments = {name: to_numpy(value) for name, value in {**self._parameters, **values}.items()}
         return self._on_dataflow(arguments) if executor == "dataflow" else self._on_ktir(arguments)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import ceil
 from typing import Literal, TypeVar
 
@@ -20,7 +21,7 @@ from ktir.errors import NotCapable
 
 T = TypeVar("T")
 
-Confidence = Literal["published", "measured", "derived", "assumed"]
+Confidence = Literal["published", "measured", "derived", "fitted", "assumed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,17 +132,46 @@ class Queue:
     latency: int
 
 
+Topology = Literal["ring", "line", "mesh"]
+
+
 @dataclass(frozen=True, slots=True)
 class Net:
-    """A network between the instances of scope ``nodes``; ``width`` is bytes per cycle and direction."""
+    """A network between the instances of scope ``nodes``; ``width`` is bytes per cycle and direction.
+
+    A *ring* leads from each node to the next and, with two ``directions``, back; a *line* is a ring that is cut open;
+    a *mesh* has rows of ``columns`` nodes.
+    """
 
     name: str
-    kind: str
+    kind: Topology
     nodes: str
     width: int
     directions: int
     hop_cycles: int
     depth: int
+    columns: int = 0
+
+    def route(self, source: int, target: int, nodes: int) -> list[tuple[int, int]]:
+        """The directed links from ``source`` to ``target`` among ``nodes``, in order.
+
+        Ring: the shorter way, upwards if both are as long. Mesh: along the row first, then along the column.
+        """
+        if self.kind == "ring":
+            up = (target - source) % nodes
+            step = 1 if self.directions < 2 or up <= nodes - up else -1
+            stops = [(source + step * hop) % nodes for hop in range((up if step > 0 else nodes - up) + 1)]
+        elif self.kind == "line":
+            stops = _steps(source, target, 1)
+        else:
+            corner = source - source % self.columns + target % self.columns
+            stops = [*_steps(source, corner, 1), *_steps(corner, target, self.columns)[1:]]
+        return list(pairwise(stops))
+
+
+def _steps(source: int, target: int, stride: int) -> list[int]:
+    step = stride if target >= source else -stride
+    return list(range(source, target + (1 if step > 0 else -1), step))
 
 
 @dataclass(frozen=True)

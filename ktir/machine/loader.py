@@ -1,7 +1,8 @@
 """Reads machine description files: checks every key, demands source and confidence for every value, applies presets.
 
-A description is found by name in ``data/<name>.toml`` of the packages under ``ktir.backends``, or by path. *Presets*
-are named choices where public facts disagree; *overrides* are what a caller sets for an experiment
+A description is found by name in ``data/<name>.toml`` of the packages under ``ktir.backends``, or by path. Values that
+were fitted to measurements stand apart, in ``<name>.calib.toml`` beside it, the *calibration*. *Presets* are named
+choices where public facts disagree; *overrides* are what a caller sets for an experiment
 (``load("spyre", scratchpad="64MiB", clock="1.1GHz")``) and are recorded as such in the provenance.
 """
 
@@ -25,9 +26,11 @@ from ktir.machine.description import (
     Provenance,
     Queue,
     Scope,
+    Topology,
     Unit,
 )
 from ktir.machine.schema import (
+    CALIBRATION,
     CHECK,
     CLOCK,
     HOST,
@@ -72,31 +75,37 @@ def parse_bytes(text: str | int) -> int:
 
 def available() -> tuple[str, ...]:
     """Names of the descriptions that come with the package."""
-    return tuple(sorted(_installed()))
+    return tuple(sorted(_descriptions()))
 
 
 def load(name: str | Path, overrides: Mapping[str, object] | None = None, **settings: object) -> Machine:
     """The machine called ``name``, or the one a file of that path describes.
 
-    ``settings`` are preset choices (``clock="1.1GHz"``), ``scratchpad`` (usable bytes of a core), ``cores``;
-    ``overrides`` are dotted keys of the file (``{"queue.lx_ld_sfu.depth": 8}``). Raises :class:`UnknownMachine` and
-    :class:`MachineFileError`.
+    ``settings`` are preset choices (``clock="1.1GHz"``), ``scratchpad`` (usable bytes of a core), ``cores``, and
+    ``calibration="none"`` to leave the fitted values out; ``overrides`` are dotted keys of the file
+    (``{"queue.lx_ld_sfu.depth": 8}``). Raises :class:`UnknownMachine` and :class:`MachineFileError`.
     """
     text, origin = _read(name)
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise MachineFileError(f"{origin} is not TOML: {error}") from error
-    return _Builder(table, origin).build({**settings, **(overrides or {})})
+    builder = _Builder(_parsed(text, origin), origin)
+    wanted = str(settings.pop("calibration", "fitted"))
+    if wanted not in ("fitted", "none"):
+        raise MachineFileError(f"there is no calibration {wanted}", remedy="it is fitted or none")
+    fitted = _read_calibration(name) if wanted == "fitted" else None
+    if fitted is not None:
+        builder.calibrate(_parsed(*fitted), fitted[1])
+    return builder.build({**settings, **(overrides or {})})
 
 
 def loads(text: str, **settings: object) -> Machine:
     """The machine that ``text`` describes."""
+    return _Builder(_parsed(text, "the text"), "text").build(settings)
+
+
+def _parsed(text: str, origin: str) -> Table:
     try:
-        table = tomllib.loads(text)
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise MachineFileError(f"the text is not TOML: {error}") from error
-    return _Builder(table, "text").build(settings)
+        raise MachineFileError(f"{origin} is not TOML: {error}") from error
 
 
 def _installed() -> dict[str, Any]:
@@ -108,6 +117,20 @@ def _installed() -> dict[str, Any]:
     return found
 
 
+def _descriptions() -> dict[str, Any]:
+    return {name: file for name, file in _installed().items() if not name.endswith(".calib")}
+
+
+def _read_calibration(name: str | Path) -> tuple[str, str] | None:
+    """Text and name of the overlay beside a description, if there is one."""
+    path = Path(name)
+    if path.suffix == ".toml":
+        beside = path.with_suffix(".calib.toml")
+        return (beside.read_text(encoding="utf-8"), str(beside)) if beside.is_file() else None
+    file = _installed().get(f"{name}.calib")
+    return (file.read_text(encoding="utf-8"), f"{name}.calib") if file is not None else None
+
+
 def _read(name: str | Path) -> tuple[str, str]:
     path = Path(name)
     if path.suffix == ".toml":
@@ -115,7 +138,7 @@ def _read(name: str | Path) -> tuple[str, str]:
             return path.read_text(encoding="utf-8"), str(path)
         except OSError as error:
             raise UnknownMachine(f"cannot read {path}: {error.strerror}") from error
-    installed = _installed()
+    installed = _descriptions()
     if str(name) not in installed:
         raise UnknownMachine(f"no machine is called {name}", remedy=f"known: {', '.join(sorted(installed))}")
     return installed[str(name)].read_text(encoding="utf-8"), str(name)
@@ -130,6 +153,16 @@ class _Builder:
 
     def fail(self, message: str, remedy: str | None = None) -> MachineFileError:
         return MachineFileError(f"{self.origin}: {message}", remedy=remedy)
+
+    def calibrate(self, overlay: Table, origin: str) -> None:
+        """Replaces values by those of an overlay of fitted ones."""
+        if not overlay.keys() <= CALIBRATION or overlay.get("schema") != SCHEMA_VERSION:
+            raise MachineFileError(f"{origin}: expected schema {SCHEMA_VERSION} and {', '.join(sorted(CALIBRATION))}")
+        if overlay.get("machine") != self.table.get("name"):
+            raise MachineFileError(f"{origin}: it is for {overlay.get('machine')}, not for {self.table.get('name')}")
+        self._sub("sources").update(overlay.get("sources", {}))
+        for dotted, value in cast("Table", overlay.get("set", {})).items():
+            self._place(dotted, value)
 
     def build(self, settings: Mapping[str, object]) -> Machine:
         self._check_top()
@@ -152,7 +185,7 @@ class _Builder:
                 name: Queue(name, keys["from"], keys["to"], keys["width"], keys["depth"], keys["latency"])
                 for name, keys in read("queue", QUEUE)
             },
-            nets={name: Net(name=name, **keys) for name, keys in read("net", NET)},
+            nets={name: self._net(name, keys) for name, keys in read("net", NET)},
             presets=presets,
             provenance=self.provenance,
             host_gbs=float(self._section("host", self._sub("host"), HOST)["pcie_gbs"]),
@@ -323,6 +356,14 @@ class _Builder:
             **whole,
             **keys,
         )
+
+    def _net(self, name: str, keys: Table) -> Net:
+        kinds = get_args(Topology)
+        if keys["kind"] not in kinds:
+            raise self.fail(f"net.{name}: kind {keys['kind']!r} is none of {', '.join(kinds)}")
+        if (keys["kind"] == "mesh") != bool(keys.get("columns")):
+            raise self.fail(f"net.{name}: a mesh, and nothing else, has columns")
+        return Net(name=name, **keys)
 
     # ------------------------------------------------------------------------------------------------------ consistency
 

@@ -98,7 +98,8 @@ QUEUE = Section({"from": str, "to": str}, {"width": "bytes", "depth": "integer",
 
 NET = Section(
     {"kind": str, "nodes": str},
-    {"width": "bytes", "directions": "integer", "hop_cycles": "integer", "depth": "integer"},
+    {"width": "bytes", "directions": "integer", "hop_cycles": "integer", "depth": "integer", "columns": "integer"},
+    optional=frozenset({"columns"}),
 )
 
 HOST = Section({}, {"pcie_gbs": "number"})
@@ -127,4 +128,7 @@ TOP_LEVEL = frozenset(
         "preset",
     }
 )
+CALIBRATION = frozenset({"schema", "machine", "sources", "set"})
+"""Sections of an overlay of fitted values."""
+
 SCHEMA_VERSION = 1

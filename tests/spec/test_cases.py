@@ -64,9 +64,9 @@ def test_checks_change_no_bit(path: Path) -> None:
 
 
 @every_case
-def test_the_dataflow_simulator_gives_what_the_case_expects_in_any_order_of_units(path: Path) -> None:
-    read = case(path)
-    machine = ktir.machine(read.machine or "spyre")
+@pytest.mark.parametrize("name", ["spyre", "mesh"])
+def test_the_dataflow_simulator_gives_what_the_case_expects_in_any_order_of_units(path: Path, name: str) -> None:
+    read, machine = case(path), ktir.machine(name)
     arrays = {name: value for name, value in read.inputs.items() if isinstance(value, np.ndarray)}
     launch = {name: ArrayArgument(array.shape, dtype_name(array)) for name, array in arrays.items()}
     lowered = lower(ktir.parse(path), machine, read.function or "main", launch)

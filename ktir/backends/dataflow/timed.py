@@ -27,7 +27,7 @@ from ktir.backends.dataflow.costs import Cost, CostModel
 from ktir.backends.dataflow.timing import HotSpot, Interval, LaunchTime, Timing, UnitTime
 from ktir.backends.dataflow.token_machine import Actor, Phase, TokenMachine, TokenQueue, popped
 from ktir.backends.dataflow.unit_program import Instruction, Program, compile_program
-from ktir.machine import Machine, Memory
+from ktir.machine import Machine, Memory, Net
 
 __all__ = ["Timing", "simulate", "simulate_program"]
 
@@ -160,7 +160,6 @@ class _Simulation:
         net = self.tokens.net
         self.hop = net.hop_cycles * clock.ticks_per_cycle if net else 0
         self.link_ticks = clock.ticks_per_cycle * self.tokens.vector_bytes // net.width if net else 0
-        self.two_ways = bool(net and net.directions > 1)
 
     # -------------------------------------------------------------------------------------------------------- main loop
 
@@ -325,7 +324,8 @@ class _Simulation:
         length = quanta * self.link_ticks
         start = now
         injected = ready
-        for link in self._route(source, target):
+        net = cast("Net", self.tokens.net)
+        for link in net.route(source, target, self.machine.cores):
             start = max(start, self.links.get(link, 0))
             self.links[link] = start + length
             if link[0] == source:
@@ -336,13 +336,6 @@ class _Simulation:
         self.launch.ring += popped(done + quanta, cost.ring_bytes, total) - popped(done, cost.ring_bytes, total)
         self._schedule(arrival, _DELIVER, (channel, quanta))
         return injected
-
-    def _route(self, source: int, target: int) -> list[tuple[int, int]]:
-        """The directed links of the shorter way round; clockwise if both are as long."""
-        cores = self.program.machine.cores
-        forward = (target - source) % cores
-        step, hops = (1, forward) if forward * 2 <= cores or not self.two_ways else (-1, cores - forward)
-        return [((source + step * hop) % cores, step) for hop in range(hops)]
 
     # ---------------------------------------------------------------------------------------------------- device memory
 
