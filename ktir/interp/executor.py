@@ -99,16 +99,21 @@ def execute(
     names they know values by. Raises an :class:`ArgumentError` for a call that does not fit the signature, and
     whatever error the program itself deserves, with its location.
     """
-    return Program(module, observation(module, observers, source)).run(
-        function,
-        arguments or {},
-        machine=machine,
-        checks=checks,
-        max_steps=max_steps,
-        max_bytes=max_bytes,
-        memory=memory,
-        read=read or {},
-    )
+    program = Program(module, observation(module, observers, source))
+    try:
+        return program.run(
+            function,
+            arguments or {},
+            machine=machine,
+            checks=checks,
+            max_steps=max_steps,
+            max_bytes=max_bytes,
+            memory=memory,
+            read=read or {},
+        )
+    finally:
+        for observer in observers:
+            observer.finish()
 
 
 # ------------------------------------------------------------------------------------------------------------- programs

@@ -72,6 +72,10 @@ class Observer(Protocol):
         """The operation ran; its operands and its results are there."""
         ...
 
+    def finish(self) -> None:
+        """The run is over, or an error ended it."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Observation:

@@ -1,0 +1,236 @@
+"""What the values of a run are compared with: the values of another run, or arrays by name.
+
+An array's name is that of a value (``scores`` for ``%scores``), whose shape it has, after one axis for the cores or two
+for visits and cores where these differ; or that of an argument that points to memory, whose elements it lists. What is
+stored to such an argument is compared at the end of the run, when nothing overwrites it any more, and the difference is
+that of the operation that stored the wrong element last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any, Protocol
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from ktir.analysis.pairing import Pairing, pair
+from ktir.errors import ArgumentError, ValueNotFound
+from ktir.interp.memory import Arena
+from ktir.interp.numerics import Array
+from ktir.interp.observation import Point
+from ktir.interp.tracing.accesses import tile_at, touches
+from ktir.interp.tracing.numbers import USUAL, Difference, Lanes, Tolerance, difference
+from ktir.interp.tracing.recording import Recording, Visit
+from ktir.interp.values import Frame, Value
+from ktir.machine.memory_arena import Allocation
+
+Iteration = tuple[tuple[str, int], ...]
+"""Counters of the loops around, outermost first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """The first element of a value, in the order of the run, that is not the one wanted."""
+
+    point: Point
+    core: int
+    iteration: Iteration
+    found: Difference
+    where: str = ""
+    """The memory it is in, where it is not the value itself that is compared."""
+
+
+class Reference(Protocol):
+    """What a trace asks for the right values."""
+
+    def begin(self, module: ModuleOp, names: Mapping[SSAValue, str]) -> None: ...
+
+    def compare(self, point: Point, number: int, visit: Visit, lanes: Lanes, frame: Frame) -> Mismatch | None:
+        """Where result ``number`` of an execution is wrong."""
+        ...
+
+    def stored(self, point: Point, frame: Frame) -> None:
+        """Notes a store."""
+        ...
+
+    def left(self) -> Iterator[Mismatch]:
+        """What is wrong in memory after the run, by the operation that stored it."""
+        ...
+
+
+@dataclass(slots=True)
+class OtherRun:
+    """The values of a run of another program, or of the same one; results of paired operations have to be equal."""
+
+    recording: Recording
+    tolerance: Tolerance
+    pairing: Pairing | None = None
+
+    def begin(self, module: ModuleOp, names: Mapping[SSAValue, str]) -> None:
+        assert self.recording.module is not None, "the other program runs first"
+        self.pairing = pair(self.recording.module, module)
+
+    def compare(self, point: Point, number: int, visit: Visit, lanes: Lanes, frame: Frame) -> Mismatch | None:
+        other = self.counterpart(point.op)
+        if other is None:
+            return None
+        for rows, wanted in self.recording.wanted(other, number, visit):
+            if wanted.shape == lanes.shape:
+                found = difference(lanes.rows(rows), wanted, self.tolerance)
+                if found is not None:
+                    return mismatch(point, rows, found, frame)
+        return None
+
+    def counterpart(self, op: Operation) -> Operation | None:
+        """The operation of the other program that ``op`` is."""
+        return None if self.pairing is None else self.pairing.pairs.get(op)
+
+    def stored(self, point: Point, frame: Frame) -> None:
+        """What is stored is the result of an operation."""
+
+    def left(self) -> Iterator[Mismatch]:
+        return iter(())
+
+
+def mismatch(point: Point, rows: Array, found: Difference, frame: Frame) -> Mismatch:
+    """A difference with the core and the iteration it is from."""
+    row = int(rows[found.row if found.row < len(rows) else 0])
+    return Mismatch(point, int(frame.cores[row]), iteration_of(point, frame, row), found)
+
+
+def iteration_of(point: Point, frame: Frame, row: int) -> Iteration:
+    """The counters of the loops around a point, as the core at ``row`` has them."""
+    return tuple((name, on_core(value, row)) for name, value in point.iteration(frame))
+
+
+def on_core(value: Value, row: int) -> int:
+    """A number as the core at ``row`` of a frame has it."""
+    return value if isinstance(value, int) else int(value[row if len(value) > 1 else 0])
+
+
+# --------------------------------------------------------------------------------------------------------------- arrays
+
+
+@dataclass(slots=True)
+class Written:
+    """Who stored each element of an array that an argument points to: index into ``events``, and the core."""
+
+    arena: Arena
+    allocation: Allocation
+    dtype: np.dtype[Any]
+    event: Array
+    core: Array
+
+
+@dataclass(slots=True)
+class Arrays:
+    """Arrays by name; ``tolerance`` None stands for what is usual for the element type that the program computed."""
+
+    arrays: Mapping[str, Array]
+    tolerance: Tolerance | None = None
+    _pointers: set[str] = field(default_factory=lambda: set())
+    _written: dict[str, Written] = field(default_factory=lambda: {})
+    _events: list[tuple[Point, dict[int, Iteration]]] = field(default_factory=lambda: [])
+
+    def begin(self, module: ModuleOp, names: Mapping[SSAValue, str]) -> None:
+        """Raises :class:`ValueNotFound` for an array that no value and no argument has the name of."""
+        known = {name.lstrip("%") for name in names.values()}
+        self._pointers = {name.lstrip("%") for value, name in names.items() if _is_pointer(value)}
+        for name in self.arrays:
+            if name not in known:
+                raise not_found(f"reference {name!r}", name, known)
+
+    def compare(self, point: Point, number: int, visit: Visit, lanes: Lanes, frame: Frame) -> Mismatch | None:
+        name = point.values[number].name.lstrip("%")
+        array = self.arrays.get(name)
+        if array is None or name in self._pointers:
+            return None
+        wanted = Lanes(self._part(name, array, visit, lanes, frame))
+        found = difference(lanes.rows(visit.rows), wanted, self._tolerance(lanes.values))
+        return None if found is None else mismatch(point, visit.rows, found, frame)
+
+    def _part(self, name: str, array: Array, visit: Visit, lanes: Lanes, frame: Frame) -> Array:
+        extra = array.ndim - len(lanes.shape)
+        needed = (visit.number + 1, frame.launch.tiles)[2 - extra :] if 0 <= extra <= 2 else ()
+        if (
+            not 0 <= extra <= 2
+            or array.shape[extra:] != lanes.shape
+            or any(size < least for size, least in zip(array.shape, needed, strict=False))
+        ):
+            raise ArgumentError(
+                f"reference {name!r} has shape {list(array.shape)}, %{name} has {list(lanes.shape)} on each of "
+                f"{frame.launch.tiles} cores",
+                remedy="give it the value's shape, or [cores, shape..], or [visits, cores, shape..]",
+            )
+        if extra == 0:
+            return array[None]
+        return array[visit.cores] if extra == 1 else array[visit.number][visit.cores]
+
+    def stored(self, point: Point, frame: Frame) -> None:
+        tile = tile_at(point, frame)
+        if tile is None or point.op.name != "ktdp.store" or not self._pointers.intersection(self.arrays):
+            return
+        iterations: dict[int, Iteration] = {}
+        for row, core in enumerate(frame.cores.tolist()):
+            for touch in touches(tile, frame, point.site, row):
+                if touch.allocation is None or touch.allocation.name not in self.arrays:
+                    continue
+                written = self._writing(touch.allocation, touch.view.element.dtype, frame)
+                first = touch.allocation.start // touch.view.element.itemsize
+                written.event[touch.places - first], written.core[touch.places - first] = len(self._events), core
+                iterations[core] = iteration_of(point, frame, row)
+        self._events.append((point, iterations))
+
+    def _writing(self, allocation: Allocation, dtype: np.dtype[Any], frame: Frame) -> Written:
+        found = self._written.get(allocation.name)
+        if found is None:
+            size, name = allocation.size // dtype.itemsize, allocation.name
+            if self.arrays[name].size != size:
+                raise ArgumentError(
+                    f"reference {name!r} has {self.arrays[name].size} elements, the argument has {size}",
+                    remedy="give the reference the shape of the argument",
+                )
+            nobody = np.full(size, -1)
+            found = Written(frame.run.memory.shared, allocation, dtype, nobody, nobody.copy())
+            self._written[name] = found
+        return found
+
+    def left(self) -> Iterator[Mismatch]:
+        for name, written in self._written.items():
+            raw = written.arena.bytes[written.allocation.start : written.allocation.stop]
+            got, wanted = raw.view(written.dtype), self.arrays[name].reshape(-1)
+            for event in np.unique(written.event[written.event >= 0]).tolist():
+                mine = np.nonzero(written.event == event)[0]
+                found = difference(Lanes(got[mine][None]), Lanes(wanted[mine][None]), self._tolerance(got))
+                if found is None:
+                    continue
+                place = int(mine[found.coordinates[0]])
+                core = int(written.core[place])
+                point, iterations = self._events[event]
+                at = tuple(int(axis) for axis in np.unravel_index(place, self.arrays[name].shape))
+                exact = Difference(0, at, found.got, found.wanted, found.wrong, found.elements, found.largest)
+                yield Mismatch(point, core, iterations[core], exact, name)
+
+    def _tolerance(self, values: Array) -> Tolerance:
+        return self.tolerance or USUAL.get(values.dtype.name, Tolerance())
+
+
+def _is_pointer(value: SSAValue) -> bool:
+    return isinstance(value, BlockArgument) and isinstance(value.block.parent_op(), FuncOp)
+
+
+def not_found(what: str, name: str, known: set[str]) -> ValueNotFound:
+    """The error for a name that nothing has, with those that look like it."""
+    near = get_close_matches(name, sorted(known), n=3, cutoff=0.5)
+    choices = ", ".join(f"%{each}" for each in (near or sorted(known)[:12]))
+    return ValueNotFound(
+        f"{what} is no value of the program", remedy=f"did you mean {choices}?" if near else f"there are {choices}"
+    )
+
+
+__all__ = ["Arrays", "Mismatch", "OtherRun", "Reference", "iteration_of", "not_found", "on_core"]
