@@ -43,6 +43,8 @@ class Mismatch:
     found: Difference
     where: str = ""
     """The memory it is in, where it is not the value itself that is compared."""
+    note: str = ""
+    """What is wrong in other words, where it is no element."""
 
 
 class Reference(Protocol):
@@ -143,7 +145,7 @@ class Arrays:
         self._pointers = {name.lstrip("%") for value, name in names.items() if _is_pointer(value)}
         for name in self.arrays:
             if name not in known:
-                raise not_found(f"reference {name!r}", name, known)
+                raise not_found(f"the reference {name!r} has the name of no value and no argument", name, known)
 
     def compare(self, point: Point, number: int, visit: Visit, lanes: Lanes, frame: Frame) -> Mismatch | None:
         name = point.values[number].name.lstrip("%")
@@ -204,7 +206,7 @@ class Arrays:
         for name, written in self._written.items():
             raw = written.arena.bytes[written.allocation.start : written.allocation.stop]
             got, wanted = raw.view(written.dtype), self.arrays[name].reshape(-1)
-            for event in np.unique(written.event[written.event >= 0]).tolist():
+            for event in map(int, np.unique(written.event[written.event >= 0])):
                 mine = np.nonzero(written.event == event)[0]
                 found = difference(Lanes(got[mine][None]), Lanes(wanted[mine][None]), self._tolerance(got))
                 if found is None:
@@ -224,13 +226,11 @@ def _is_pointer(value: SSAValue) -> bool:
     return isinstance(value, BlockArgument) and isinstance(value.block.parent_op(), FuncOp)
 
 
-def not_found(what: str, name: str, known: set[str]) -> ValueNotFound:
+def not_found(message: str, name: str, known: set[str]) -> ValueNotFound:
     """The error for a name that nothing has, with those that look like it."""
     near = get_close_matches(name, sorted(known), n=3, cutoff=0.5)
     choices = ", ".join(f"%{each}" for each in (near or sorted(known)[:12]))
-    return ValueNotFound(
-        f"{what} is no value of the program", remedy=f"did you mean {choices}?" if near else f"there are {choices}"
-    )
+    return ValueNotFound(message, remedy=f"did you mean {choices}?" if near else f"there are {choices or 'no values'}")
 
 
 __all__ = ["Arrays", "Mismatch", "OtherRun", "Reference", "iteration_of", "not_found", "on_core"]

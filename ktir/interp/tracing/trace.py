@@ -242,6 +242,8 @@ def mismatch_text(mismatch: Mismatch) -> str:
     found = mismatch.found
     what = f"{mismatch.where}{list(found.coordinates)}" if mismatch.where else f"element {list(found.coordinates)}"
     at = f", {iteration_text(mismatch.iteration)}" if mismatch.iteration else ""
+    if mismatch.note:
+        return f"core {mismatch.core}{at}: {mismatch.note}"
     return (
         f"core {mismatch.core}{at}: {what} is {number_text(found.got)}, wanted {number_text(found.wanted)}; "
         f"{found.wrong} of {found.elements} elements are wrong, by up to {found.largest:.3g}"

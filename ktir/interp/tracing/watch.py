@@ -45,9 +45,9 @@ class Change:
 
     def __str__(self) -> str:
         at = f" {iteration_text(self.iteration)}" if self.iteration else ""
-        kind = f"{'x'.join(map(str, self.shape))} {self.dtype} " if self.shape else ""
-        gap = "\n" if "\n" in self.text else ""
-        return f"{self.location}: {self.name} {_ranges(self.cores)}{at} = {kind}{gap}{self.text}"
+        kind = f"{'x'.join(map(str, self.shape))} {self.dtype}" if self.shape else ""
+        gap = "\n" if "\n" in self.text else " " if kind else ""
+        return f"{self.location}: {self.name} {ranges(self.cores)}{at} = {kind}{gap}{self.text}"
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ class Watch:
                 raise ArgumentError(f"{text!r} is no watch", remedy="write %name, or %name@core")
             name, core = match["name"], match["core"]
             if name not in known:
-                raise not_found(f"%{name}", name, known)
+                raise not_found(f"the program has no value %{name}", name, known)
             chosen = self._cores.setdefault(f"%{name}", set())
             if core is None or chosen is None:
                 self._cores[f"%{name}"] = None
@@ -131,9 +131,8 @@ class Watch:
         dtype = str(getattr(kind, "element_type", kind))
         text = described(value, row) if lanes is None else value_text(lanes, row)
         cores = tuple(core for _, core in part)
-        self._add(
-            Change(each.name, _place(point), point.function, cores, iteration_of(point, frame, row), shape, dtype, text)
-        )
+        around = tuple(loop for loop in iteration_of(point, frame, row) if loop[0] != each.name)
+        self._add(Change(each.name, _place(point), point.function, cores, around, shape, dtype, text))
 
     def _add(self, change: Change) -> None:
         self.changes.append(change)
@@ -187,7 +186,7 @@ def described(value: Value, row: int) -> str:
     return type(value).__name__
 
 
-def _ranges(cores: Sequence[int]) -> str:
+def ranges(cores: Sequence[int]) -> str:
     """``core 5``, ``cores 0..31``, ``cores 0..3, 8``."""
     parts: list[list[int]] = []
     for core in sorted(cores):
@@ -199,4 +198,4 @@ def _ranges(cores: Sequence[int]) -> str:
     return f"core{'s' * (len(cores) > 1)} {', '.join(texts)}"
 
 
-__all__ = ["Change", "Watch"]
+__all__ = ["Change", "Watch", "ranges"]
