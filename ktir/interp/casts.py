@@ -49,16 +49,17 @@ def distinct(values: Array) -> Array:
 
 
 def _by_torch(torch: Any, values: Array, dtype: np.dtype[Any]) -> Array:
-    if not values.flags.writeable or min(values.strides) < 0:  # torch shares neither
-        values = values.copy()
     result = np.empty_like(values, dtype)
-    _shared(torch, result).copy_(_shared(torch, values))
+    shared(torch, result).copy_(shared(torch, values))
     single = values if values.dtype == F32 else result
     return values.astype(dtype) if np.isnan(single.max()) else result
 
 
-def _shared(torch: Any, values: Array) -> Any:
-    """The same memory as a tensor."""
+def shared(torch: Any, values: Array) -> Any:
+    """The same memory as a tensor; a copy of the distinct elements where torch shares none: of memory that is
+    read-only, as that of constants and of repeated elements is, or that runs backwards."""
+    if not values.flags.writeable or min(values.strides) < 0:
+        return shared(torch, distinct(values).copy()).expand(values.shape)
     if values.dtype == BFLOAT16:
         return torch.from_numpy(values.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(values)

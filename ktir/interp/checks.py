@@ -69,10 +69,15 @@ class Checker:
         start = allocation.start
         self.layouts[start] = layout if self.layouts.get(start, layout) == layout else None
 
-    def fill(self, arena: Arena, allocation: Allocation) -> None:
-        """Says that the host wrote all of an allocation."""
-        arena.mark_written(allocation)
+    def fill(self, allocation: Allocation) -> None:
+        """Says that the host wrote all of an allocation of global memory: it needs no marks."""
         self.complete.add(allocation)
+
+    def empty(self, arena: Arena, allocation: Allocation) -> None:
+        """Says that nobody wrote an allocation; those that it takes bytes from are marked, to keep what they have."""
+        for each in [each for each in self.complete if each.start < allocation.stop and allocation.start < each.stop]:
+            arena.mark_written(each)
+            self.complete.remove(each)
 
     # ------------------------------------------------------------------------------------------------------- launches
 
@@ -315,16 +320,23 @@ class Checker:
                 self._conflict(
                     access, wrong, writers, after & CORE_MASK, differing(last, plain, wrong.ndim), frame, site
                 )
-        lead = len(scaled.at) if isinstance(scaled, Strided) and not isinstance(scaled.at, int) else 1
-        marks = np.broadcast_to(WRITTEN, (lead, *scaled.shape))
-        if isinstance(values, Tainted):
-            lanes = np.broadcast_to(~values.mask, np.broadcast_shapes(values.mask.shape, plain.shape)).astype(np.uint8)
-            marks = np.broadcast_to(lanes[..., None], (*lanes.shape, ratio)) if ratio > 1 else lanes
-        scaled.write(access.arena.written, np.dtype(np.uint8), marks)
+        if not self._is_complete(access):
+            self._mark(scaled, values, ratio)
         low, high = self._span(access)
         key = (site, id(access.arena))
         _, known_low, known_high = self.writes.get(key, (access.arena, low, high))
         self.writes[key] = (access.arena, min(low, known_low), max(high, known_high))
+
+    @staticmethod
+    def _mark(scaled: Access, values: Array | Tainted, ratio: int) -> None:
+        """Notes which elements are written now; ``scaled`` is in granules, ``ratio`` of them an element."""
+        lead = len(scaled.at) if isinstance(scaled, Strided) and not isinstance(scaled.at, int) else 1
+        marks = np.broadcast_to(WRITTEN, (lead, *scaled.shape))
+        if isinstance(values, Tainted):
+            shape = np.broadcast_shapes(values.mask.shape, np.shape(values.values))
+            lanes = np.broadcast_to(~values.mask, shape).astype(np.uint8)
+            marks = np.broadcast_to(lanes[..., None], (*lanes.shape, ratio)) if ratio > 1 else lanes
+        scaled.write(scaled.arena.written, np.dtype(np.uint8), marks)
 
     def _require_defined_lanes(self, access: Access, values: Tainted, site: Site) -> None:
         mask = np.broadcast_to(values.mask, np.broadcast_shapes(values.mask.shape, values.values.shape))

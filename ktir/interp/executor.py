@@ -440,12 +440,11 @@ class Binding:
         size = array.dtype.itemsize
         arena = self.run.memory.shared
         arena.refine(size)
-        allocation = arena.allocate(name, array.size * size)
-        arena.bytes[allocation.start : allocation.stop] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        allocation = arena.hold(name, np.ascontiguousarray(array).reshape(-1).view(np.uint8))
         if self.run.checker is not None:
             layout = argument_attribute(parameter, LAYOUT)
             self.run.checker.declare(allocation, layout.layout if isinstance(layout, StickLayoutAttr) else None)
-            self.run.checker.fill(arena, allocation)
+            self.run.checker.fill(allocation)
         self.pointers.append(Pointer(name, allocation, array))
         return allocation.start // size
 
@@ -461,7 +460,7 @@ class Binding:
             allocation = arena.allocate(name, array.nbytes, start=start)
             arena.bytes[allocation.start : allocation.stop] = array.reshape(-1).view(np.uint8)
             if self.run.checker is not None:
-                self.run.checker.fill(arena, allocation)
+                arena.mark_written(allocation)  # not "filled", because others may be placed over it
 
     def reserve(self, name: str, region: Region) -> None:
         """Makes the place of a region exist."""

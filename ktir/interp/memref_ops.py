@@ -19,7 +19,7 @@ from ktir.interp.numerics import Array, as_array, as_scalar
 from ktir.interp.run import Run
 from ktir.interp.tensor_ops import Slices, evaluate, mixed, reduced_shape, uniform
 from ktir.interp.values import Frame, Site, demand
-from ktir.machine.memory_arena import WRITTEN, Allocation
+from ktir.machine.memory_arena import WRITTEN
 
 ADDRESS = "ktdp.address"
 
@@ -43,19 +43,16 @@ def alloc(compiler: FunctionCompiler, op: Operation) -> Step:
                 f"has {count} elements, its stick layout {sticks.elements}",
                 "give the buffer the shape of its layout",
             )
-        allocation = run.memory.shared.allocate(name, count * element.itemsize, start=address)
-        if address is not None:
-            run.memory.shared.poison(allocation)
+        arena = run.memory.shared
+        allocation = arena.allocate(name, count * element.itemsize, start=address)
         if run.checker is not None:
             run.checker.declare(allocation, sticks)
-            run.checker.complete -= {each for each in run.checker.complete if overlap(each, allocation)}
+            run.checker.empty(arena, allocation)
+        if address is not None:
+            arena.poison(allocation)
         frame.regs[out] = DeviceBuffer(allocation, extents, element, sticks)
 
     return step
-
-
-def overlap(one: Allocation, other: Allocation) -> bool:
-    return one.start < other.stop and other.start < one.stop
 
 
 def pointer(compiler: FunctionCompiler, op: Operation) -> Step:
@@ -161,8 +158,7 @@ def write_buffer(buffer: Buffer, values: Array, run: Run, site: Site) -> None:
         before = elements.reshape(buffer.layout.physical_shape)
         before[...] = laid_out(values, buffer.layout, before)
     if run.checker is not None:
-        run.memory.shared.mark_written(buffer.allocation)
-        run.checker.complete.add(buffer.allocation)
+        run.checker.fill(buffer.allocation)
 
 
 def write_part(part: PartOfBuffer, values: Array, run: Run, site: Site) -> None:

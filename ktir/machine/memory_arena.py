@@ -82,8 +82,13 @@ class Arena:
 
     def grow(self, size: int) -> None:
         """Makes room for ``size`` bytes in all; raises :class:`LimitExceeded` beyond the limit."""
-        if size <= self.size:
-            return
+        before = self.size
+        if size > before:
+            self._extend(size)
+            self.bytes[before:] = POISON
+
+    def _extend(self, size: int) -> None:
+        """Makes room for ``size`` bytes, more than before, and says nothing of what is in the new ones."""
         if size > self.limit:
             raise LimitExceeded(
                 f"{self.name} memory of {size} bytes is more than the {self.limit} that a run may use",
@@ -92,7 +97,6 @@ class Arena:
         size = -(-size // ALIGNMENT) * ALIGNMENT
         if size > self._room.size:
             self.reserve(max(size, min(2 * self.size, self.limit)))
-        self._room[self.size : size] = POISON
         self.bytes = self._room[:size]
         self._typed.clear()
 
@@ -124,14 +128,31 @@ class Arena:
     def allocate(self, name: str, size: int, *, start: int | None = None) -> Allocation:
         """A range of its own, aligned, with a guard behind it; or the range at ``start``, which may overlap others."""
         if start is None:
-            start = max((a.stop for a in self.allocations), default=0)
-            start = -(-(start + (ALIGNMENT if start else 0)) // ALIGNMENT) * ALIGNMENT
+            start = self._free()
         if start < 0:
             raise OutOfBounds(f"{name} starts at byte {start}", remedy="give an address that is not negative")
-        allocation = Allocation(name, start, size)
         self.grow(start + size)
-        position = bisect_right(self._starts, start)
-        self._starts.insert(position, start)
+        return self._listed(Allocation(name, start, size))
+
+    def hold(self, name: str, contents: Array) -> Allocation:
+        """A range of its own, as big as an array of bytes, that holds them. Nothing but the guards becomes poison."""
+        before, start = self.size, self._free()
+        stop = start + contents.size
+        if stop > before:
+            self._extend(stop)
+        self.bytes[before:start] = POISON
+        self.bytes[start:stop] = contents
+        self.bytes[max(before, stop) :] = POISON
+        return self._listed(Allocation(name, start, contents.size))
+
+    def _free(self) -> int:
+        """The first aligned byte behind all allocations and a guard."""
+        start = max((a.stop for a in self.allocations), default=0)
+        return -(-(start + (ALIGNMENT if start else 0)) // ALIGNMENT) * ALIGNMENT
+
+    def _listed(self, allocation: Allocation) -> Allocation:
+        position = bisect_right(self._starts, allocation.start)
+        self._starts.insert(position, allocation.start)
         self.allocations.insert(position, allocation)
         return allocation
 

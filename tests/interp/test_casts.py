@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from ktir.interp.casts import WORTH_A_CALL, cast
+from ktir.interp.narrow_arithmetic import rounding
 
 F16, F32 = np.dtype(np.float16), np.dtype(np.float32)
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
@@ -69,3 +70,30 @@ def test_the_operand_is_left_alone_and_a_read_only_one_is_fine() -> None:
 def test_repeated_elements_are_converted_once() -> None:
     values = np.broadcast_to(np.ones((1, WORTH_A_CALL), np.float16), (1 << 20, WORTH_A_CALL))
     assert cast(values, F32).strides[0] == 0
+
+
+OPERATIONS = {np.add: "add", np.subtract: "subtract", np.multiply: "multiply", np.divide: "divide"}
+
+
+@pytest.mark.parametrize("dtype", [F16, BFLOAT16], ids=str)
+@pytest.mark.parametrize("function", OPERATIONS, ids=OPERATIONS.values())
+def test_arithmetic_in_one_pass_has_the_bits_of_three(function: Any, dtype: Any) -> None:
+    """Also where the result is no NaN anywhere, which is when one pass is enough."""
+    numbers = np.arange(1 << 16, dtype=np.uint16).view(dtype)
+    finite = numbers[np.isfinite(numbers.astype(F32)) & (numbers != 0)]
+    finite = finite[: len(finite) // 30 * 30].reshape(30, -1)
+    shuffled = np.random.default_rng(11).permutation(finite.ravel()).reshape(finite.shape)
+    constants = [np.broadcast_to(np.array(number, dtype), finite.shape) for number in (0.0, -0.0, np.inf, np.nan)]
+    for other in (shuffled, shuffled[:1], shuffled[:, ::-1], shuffled[:, :1], *constants):
+        for left, right in ((finite, other), (other, finite)):
+            with np.errstate(all="ignore"):
+                wide = function(left.astype(F32), right.astype(F32)).astype(dtype)
+                found = rounding(function, dtype)(left, right)
+            np.testing.assert_array_equal(as_bits(found), as_bits(wide))
+
+
+def test_a_function_of_narrow_floats_leaves_its_operands_alone() -> None:
+    wide = np.linspace(-1, 1, 2 * WORTH_A_CALL, dtype=F32)
+    before = wide.copy()
+    rounding(np.exp, F16)(wide)
+    np.testing.assert_array_equal(wide, before)
