@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ktir.version import VERSION as __version__
 
 if TYPE_CHECKING:
-    from ktir.api import RunResult, check, compile, load, machine, parse, run
+    from ktir.api import RunResult, check, compile, examine, load, machine, parse, run
     from ktir.errors import Diagnostic, KtirError
     from ktir.interp.places import Place, Region
     from ktir.location import Location
@@ -25,6 +25,7 @@ _HOMES = {
     "run": "ktir.api",
     "compile": "ktir.api",
     "check": "ktir.api",
+    "examine": "ktir.api",
     "load": "ktir.api",
     "machine": "ktir.api",
     "RunResult": "ktir.api",
@@ -51,6 +52,7 @@ __all__ = [
     "__version__",
     "check",
     "compile",
+    "examine",
     "load",
     "machine",
     "parse",

@@ -19,6 +19,7 @@ from ktir.errors import ArgumentError, Diagnostic
 from ktir.module import Module, Source, read_source
 
 if TYPE_CHECKING:
+    from ktir.analysis.check import Examination
     from ktir.backends.dataflow.reports.report import Report
     from ktir.backends.dataflow.timing import Timing
     from ktir.interp.places import Place, Region
@@ -68,14 +69,20 @@ def machine(name: str | Path | Machine, **values: object) -> Machine:
 
 
 def check(module: Source, machine: str | Path | Machine | None = None) -> list[Diagnostic]:
-    """What can be said about a program without running it: ownership, bounds, overlaps, padding, races.
+    """What can be said about a program without running it: ownership, bounds, overlaps, coverage, races.
 
-    ``machine`` adds what depends on one: capacities and core counts. The warnings of reading come first.
+    ``machine`` adds what depends on one: capacities, counts, alignment. The warnings of reading come first.
     """
-    from ktir.analysis.check import check_module
+    return list(examine(module, machine).findings)
+
+
+def examine(module: Source, machine: str | Path | Machine | None = None) -> Examination:
+    """What :func:`check` gives, as ``findings``, and how many questions were asked, as ``tallies`` by topic."""
+    from ktir.analysis.check import examine
 
     program = parse(module)
-    return _with_warnings_of_reading(program, check_module(program.op, _described(machine)))
+    found = examine(program.op, _described(machine))
+    return replace(found, findings=_with_warnings_of_reading(program, found.findings))
 
 
 def _with_warnings_of_reading(program: Module, found: Sequence[Diagnostic]) -> list[Diagnostic]:

@@ -6,6 +6,7 @@ without importing it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -40,6 +41,25 @@ class KtirError(Exception):
         notes = "".join(f"\n{place}: note: {note}" for place, note in self.related)
         advice = f"\nhelp: {self.remedy}" if self.remedy else ""
         return f"{where}error: {self.message} [{self.code}]{notes}{advice}"
+
+
+class SeveralFaults(KtirError):
+    """More than one fault was found in one go; ``faults`` are all of them, the message is the first one's."""
+
+    def __init__(self, faults: Sequence[KtirError]) -> None:
+        super().__init__(f"{faults[0].message}, and {len(faults) - 1} more", location=faults[0].location)
+        self.faults = tuple(faults)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.faults))
+
+    @staticmethod
+    def raise_from(faults: Sequence[KtirError]) -> None:
+        """Raises what there is: nothing, the only fault itself, or all together."""
+        if len(faults) > 1:
+            raise SeveralFaults(faults)
+        for fault in faults:
+            raise fault
 
 
 Severity = Literal["error", "warning", "note"]
@@ -98,6 +118,10 @@ class UnknownOperation(KtirError):
 
 class FunctionNotFound(KtirError):
     """The module holds no function of that name."""
+
+
+class ValueNotFound(KtirError):
+    """The program has no value, and the function no argument, of that name."""
 
 
 # ---------------------------------------------------------------------------------------------------------------- maths
@@ -185,6 +209,14 @@ class ScratchpadOverlap(ExecutionError):
     """Two buffers of a scratchpad share bytes while both are in use."""
 
 
+class BufferOverlap(ExecutionError):
+    """Two buffers of ``@main`` were given the same bytes while both are in use."""
+
+
+class UnalignedAddress(ExecutionError):
+    """A buffer or an access that does not begin at a stick, or is not whole sticks."""
+
+
 class ViewTypeMismatch(ExecutionError):
     """A view whose memref type says another layout or memory space than the operation does."""
 
@@ -227,6 +259,11 @@ class LoopStepNotPositive(ExecutionError):
 
 class DivisionByZero(ExecutionError):
     """An integer division or remainder by zero."""
+
+
+class IntegerOverflow(ExecutionError):
+    """An integer result that MLIR leaves undefined was used: overflow against a flag, a shift beyond the width, a float
+    beyond the range of the integer."""
 
 
 class LimitExceeded(ExecutionError):

@@ -24,6 +24,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation
 
 from ktir.analysis.ranges import Frame, Integers, Symbol, Value
+from ktir.dialect import ktdp
 
 if TYPE_CHECKING:
     from ktir.analysis.footprint import Footprint
@@ -78,6 +79,7 @@ class DistributedView:
 class Tile:
     """The coordinates ``lower[d] <= c[d] <= upper[d]`` of ``view``, or where ``steps`` is given ``lower`` plus each of
     its rows. ``shape`` is the type's; ``touched`` the shape that the set and the order give, where they are constant.
+    ``lookups`` are the reads of index views that an access makes first; each of them ``is_lookup``.
     """
 
     operation: Operation
@@ -89,6 +91,7 @@ class Tile:
     count: int | None = None
     steps: Integers | None = None
     lookups: tuple[Tile, ...] = ()
+    is_lookup: bool = False
     exact: bool = True
 
 
@@ -113,12 +116,30 @@ class Access:
     order: int
     loops: tuple[Loop, ...]
 
+    @property
+    def views(self) -> tuple[View, ...]:
+        """The view it goes through, or the partitions of it."""
+        view = self.tile.view
+        return view.partitions if isinstance(view, DistributedView) else (view,)
+
     @cached_property
     def footprints(self) -> list[Footprint] | None:
         """Where it goes, one footprint for each view it reaches; None where even the region is not known."""
         from ktir.analysis.footprint import footprints
 
         return footprints(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Exchange:
+    """A future that is taken. ``produced`` and ``taken`` count operations in program order, as ``Access.order`` does:
+    where the contribution is complete, and where the taker waits for it."""
+
+    taker: ktdp.InterTileConsumeOp | ktdp.InterTileReduceOp
+    produced: int
+    taken: int
+    loops: tuple[Loop, ...]
+    runs_everywhere: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +156,8 @@ class Fault:
 @dataclass(eq=False)
 class Launch:
     """One run of ``kernel``. ``spans`` gives for each loop the orders of its first and last operation; ``filled`` are
-    the buffers that the host has written before."""
+    the buffers that the host has written before; ``moment`` counts what the host does. What came before is not known of
+    a launch that ``is_alone``."""
 
     kernel: func.FuncOp
     grid: tuple[int, ...]
@@ -149,8 +171,10 @@ class Launch:
     spans: dict[Loop, tuple[int, int]] = field(default_factory=dict[Loop, tuple[int, int]])
     faults: list[Fault] = field(default_factory=list[Fault])
     undecided: list[tuple[Operation, str]] = field(default_factory=list[tuple[Operation, str]])
-    ordered: bool = False
+    exchanges: list[Exchange] = field(default_factory=list[Exchange])
     filled: frozenset[Buffer] = frozenset()
+    is_alone: bool = False
+    moment: int = 0
 
     @property
     def cores(self) -> int:

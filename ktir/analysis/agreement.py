@@ -1,4 +1,8 @@
-"""Whether types and attributes that say the same thing twice agree: elements, shapes of tiles, layouts of views."""
+"""Whether types and attributes that say the same thing twice agree: elements, shapes of tiles, layouts of views.
+
+What the text of one operation shows is the business of :mod:`ktir.dialect.ktdp.doubts`; here the values that go into it
+are known besides.
+"""
 
 from __future__ import annotations
 
@@ -6,32 +10,51 @@ from collections.abc import Iterator
 from math import prod
 from typing import cast
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, NoneAttr, StridedLayoutAttr
-from xdsl.ir import Attribute, Operation
+from xdsl.dialects.builtin import DYNAMIC_INDEX
 
-from ktir.analysis.accesses import Access, Launch, Tile, View, element_of
-from ktir.analysis.findings import doubtful, proven
+from ktir.analysis.accesses import Access, DistributedView, Tile, element_of
+from ktir.analysis.findings import Answer, answer, proven
+from ktir.analysis.launches import Program
 from ktir.dialect import ktdp
-from ktir.errors import Diagnostic, ElementTypeMismatch, TileShapeMismatch, ViewTypeMismatch
+from ktir.dialect.ktdp.doubts import doubts_of, overlap_doubts, shape_doubts
+from ktir.errors import Diagnostic, ElementTypeMismatch, TileShapeMismatch
+
+DECLARING = (
+    ktdp.ConstructMemoryViewOp,
+    ktdp.ConstructDistributedMemoryViewOp,
+    ktdp.ConstructAccessTileOp,
+    ktdp.ConstructIndirectAccessTileOp,
+)
+"""Operations whose type repeats what their attributes say."""
 
 
-def check_agreement(launch: Launch) -> Iterator[Diagnostic]:
-    """Findings on the views, tiles and accesses of one launch."""
-    for view in launch.views:
-        yield from layout_conflict(view)
-    for tile in launch.tiles:
-        yield from shape_conflict(tile)
-    for access in launch.accesses:
-        yield from element_conflict(access)
+def check_agreement(program: Program) -> Iterator[Answer]:
+    """An answer for each view and tile of the text, and for each tile, distributed view and access of a launch."""
+    for operation in program.module.walk():
+        if isinstance(operation, DECLARING):
+            yield answer("agreement", doubts_of(operation))
+    for launch in program.launches:
+        for view in launch.distributed:
+            yield answer("agreement", shared_coordinates(view))
+        for tile in launch.tiles:
+            yield answer("agreement", shape_conflict(tile))
+        for access in launch.accesses:
+            yield answer("agreement", element_conflict(access))
 
 
 def element_conflict(access: Access) -> Iterator[Diagnostic]:
     """A tensor of another element type than the view that it is loaded from or stored to."""
-    if access.operation is access.tile.operation or (not access.tile.shape and access.tile.lookups):
+    if access.tile.is_lookup:
         return
-    held, stored = data_element(access.operation), access.tile.view.element
-    if held is not None and held != stored and access.tile.shape == tensor_shape(access.operation):
-        verb = "loads" if access.kind == "read" else "stores"
+    match access.operation:
+        case ktdp.LoadOp(result=value):
+            verb = "loads"
+        case ktdp.StoreOp(data=value):
+            verb = "stores"
+        case _:
+            return
+    held, stored = element_of(value.type), access.tile.view.element
+    if held != stored:
         yield proven(
             access.operation,
             ElementTypeMismatch,
@@ -40,77 +63,21 @@ def element_conflict(access: Access) -> Iterator[Diagnostic]:
         )
 
 
-def data_element(operation: Operation) -> Attribute | None:
-    match operation:
-        case ktdp.LoadOp():
-            return element_of(operation.result.type)
-        case ktdp.StoreOp():
-            return element_of(operation.data.type)
-        case _:
-            return None
-
-
-def tensor_shape(operation: Operation) -> tuple[int, ...] | None:
-    match operation:
-        case ktdp.LoadOp():
-            return tuple(cast("MemRefType[Attribute]", operation.result.type).get_shape())
-        case ktdp.StoreOp():
-            return tuple(cast("MemRefType[Attribute]", operation.data.type).get_shape())
-        case _:
-            return None
+def shared_coordinates(view: DistributedView) -> Iterator[Diagnostic]:
+    """Partitions that own the same coordinates once their sizes are known."""
+    operation = cast("ktdp.ConstructDistributedMemoryViewOp", view.operation)
+    yield from overlap_doubts(operation, [part.owned for part in view.partitions])
 
 
 def shape_conflict(tile: Tile) -> Iterator[Diagnostic]:
-    """A tile type with another shape than the set's extents in the order given, or with another number of points."""
-    if DYNAMIC_INDEX in tile.shape:
-        return
-    if tile.count is not None and tile.count != prod(tile.shape):
+    """A tile type with another number of points than the set, or with another shape than its extents in order."""
+    operation = cast("ktdp.ConstructAccessTileOp | ktdp.ConstructIndirectAccessTileOp", tile.operation)
+    if DYNAMIC_INDEX not in tile.shape and tile.count is not None and tile.count != prod(tile.shape):
         yield proven(
             tile.operation,
             TileShapeMismatch,
             f"the access set has {tile.count} points, but the tile type has {prod(tile.shape)} elements",
             "make the set the box of the type's shape",
         )
-    elif tile.steps is None and tile.touched is not None and tile.touched != tile.shape:
-        yield doubtful(
-            tile.operation,
-            TileShapeMismatch,
-            f"the set and the order give the shape {shape_text(tile.touched)}, but the tile type says "
-            f"{shape_text(tile.shape)}; elements are listed in the order's sequence",
-            "permute the type's shape as the order permutes the dimensions",
-        )
-
-
-def shape_text(shape: tuple[int, ...]) -> str:
-    return "x".join(str(extent) for extent in shape) or "scalar"
-
-
-def layout_conflict(view: View) -> Iterator[Diagnostic]:
-    """Strides or a memory space in the memref type that differ from the operation's, which are the ones that hold."""
-    op = view.operation
-    if not isinstance(op, ktdp.ConstructMemoryViewOp):
-        return
-    type_ = cast("MemRefType[Attribute]", op.view.type)
-    if isinstance(type_.layout, StridedLayoutAttr):
-        yield from stride_conflict(op, type_.layout)
-    space = type_.memory_space
-    if not isinstance(space, NoneAttr) and isinstance(space, ktdp.MemorySpaceAttribute) and space.space != op.space:
-        yield doubtful(
-            op,
-            ViewTypeMismatch,
-            f"the memref type says {space}, the operation {op.memory_space}; the operation's holds",
-            "leave the memory space out of the type",
-        )
-
-
-def stride_conflict(op: ktdp.ConstructMemoryViewOp, layout: StridedLayoutAttr) -> Iterator[Diagnostic]:
-    typed = [getattr(entry, "data", None) for entry in layout.strides.data]
-    said = [entry if isinstance(entry, int) else None for entry in op.mixed_strides()]
-    for position, (a, b) in enumerate(zip(typed, said, strict=False)):
-        if a is not None and b is not None and a != b:
-            yield proven(
-                op,
-                ViewTypeMismatch,
-                f"strides[{position}]={b} does not match stride {a} of the memref type",
-                "leave the layout out of the type",
-            )
+    elif tile.steps is None:
+        yield from shape_doubts(operation, tile.touched)

@@ -15,25 +15,32 @@ from numpy.typing import NDArray
 
 from ktir.analysis import ranges
 from ktir.analysis.accesses import Access, DistributedView, Launch, View
-from ktir.analysis.findings import cores_text, doubtful, proven, unknown
+from ktir.analysis.findings import Answer, answer, cores_text, proven, unknown
 from ktir.analysis.footprint import Footprint, buffer_of, coordinate_boxes
+from ktir.analysis.launches import Program
 from ktir.analysis.ranges import Truths, Value
-from ktir.errors import Diagnostic, DistributedViewHole, DistributedViewOverlap, OutOfBounds
+from ktir.errors import Diagnostic, DistributedViewHole, OutOfBounds
 
 
-def check_bounds(launch: Launch) -> Iterator[Diagnostic]:
-    """Findings on every access of one launch."""
-    for access in launch.accesses:
-        view = access.tile.view
-        if access.tile.count == 0:
-            continue
-        if isinstance(view, DistributedView):
-            yield from holes(access, view)
-            continue
-        found = list(outside_view(access, view))
-        yield from found or outside_buffer(access, launch)
-    for distributed in launch.distributed:
-        yield from overlaps(distributed)
+def check_bounds(program: Program) -> Iterator[Answer]:
+    """An answer for every access of every launch, and for everything that could not be followed to one."""
+    for launch in program.launches:
+        for access in launch.accesses:
+            yield answer("bounds", outside(access, launch))
+        for operation, question in launch.undecided:
+            yield answer("bounds", [unknown(operation, question)])
+
+
+def outside(access: Access, launch: Launch) -> Iterator[Diagnostic]:
+    """What an access touches beyond its view, or the view beyond its buffer."""
+    view = access.tile.view
+    if access.tile.count == 0:
+        return
+    if isinstance(view, DistributedView):
+        yield from holes(access, view)
+        return
+    found = list(outside_view(access, view))
+    yield from found or outside_buffer(access, launch)
 
 
 def outside_view(access: Access, view: View) -> Iterator[Diagnostic]:
@@ -170,15 +177,3 @@ def volume(point: NDArray[np.int64], extent: NDArray[np.int64], points: int) -> 
 def overlapping(boxes: Sequence[Box]) -> Iterator[bool]:
     for a, b in combinations(boxes, 2):
         yield all(max(p[0], q[0]) < min(p[1], q[1]) for p, q in zip(a, b, strict=True))
-
-
-def overlaps(view: DistributedView) -> Iterator[Diagnostic]:
-    """Coordinates that two partitions own: which of them is read is not specified."""
-    owned = [part.owned for part in view.partitions]
-    if None not in owned and any(overlapping(cast("list[Box]", owned))):
-        yield doubtful(
-            view.operation,
-            DistributedViewOverlap,
-            f"two partitions of {view.name} own the same coordinates; a load takes the first, a store writes both",
-            "make the coordinate sets of the partitions disjoint",
-        )

@@ -6,50 +6,92 @@ An *error* is proven: every run that gets there fails or gives a wrong answer. A
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
 
 from xdsl.dialects.builtin import ModuleOp
 
 from ktir import errors
-from ktir.analysis.accesses import Fault, Launch
+from ktir.analysis.accesses import Fault
 from ktir.analysis.agreement import check_agreement
+from ktir.analysis.alignment import check_alignment
 from ktir.analysis.bounds import check_bounds
 from ktir.analysis.coverage import check_coverage
-from ktir.analysis.findings import distinct, proven, unknown
-from ktir.analysis.grid import check_grids, check_loops, check_spans
-from ktir.analysis.inter_tile import check_inter_tile
-from ktir.analysis.launches import launches
+from ktir.analysis.findings import Answer, Topic, answer, distinct, proven, unknown
+from ktir.analysis.initialisation import check_initialisation
+from ktir.analysis.inter_tile import check_exchanges
+from ktir.analysis.launches import Program
+from ktir.analysis.limits import check_limits
+from ktir.analysis.placement import check_placement
 from ktir.analysis.races import check_races
 from ktir.analysis.scratchpad import check_scratchpad
 from ktir.analysis.undefined import check_undefined
 from ktir.errors import Diagnostic
-from ktir.machine.description import Machine
+from ktir.machine import Machine
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many questions were asked on one topic, and how many of them stay open."""
+
+    asked: int
+    unknown: int
+
+    @property
+    def decided(self) -> int:
+        """Questions that have an answer."""
+        return self.asked - self.unknown
+
+
+@dataclass(frozen=True)
+class Examination:
+    """What is known of a program; ``findings`` are distinct, the graver first, then in order of the text."""
+
+    findings: Sequence[Diagnostic]
+    tallies: Mapping[Topic, Tally]
+
+
+def examine(module: ModuleOp, machine: Machine | None, topics: Sequence[Topic] | None = None) -> Examination:
+    """Asks all questions, or those on some topics.
+
+    Without a ``machine`` the grid, the scratchpad, the loops and the reach of a core have no limits.
+    """
+    answers = [each for each in all_answers(Program.of(module), machine) if topics is None or each.topic in topics]
+    asked: Counter[Topic] = Counter(each.topic for each in answers)
+    open_: Counter[Topic] = Counter(each.topic for each in answers if not each.decided)
+    findings = distinct([finding for each in answers for finding in each.findings])
+    return Examination(findings, {topic: Tally(asked[topic], open_[topic]) for topic in sorted(asked)})
 
 
 def check_module(module: ModuleOp, machine: Machine | None) -> list[Diagnostic]:
-    """Every finding once, errors first, each with its place in the text.
-
-    Without a ``machine`` the grid, the scratchpad and the reach of a core have no limits.
-    """
-    found = [*check_grids(module, machine.cores if machine else None), *check_undefined(module)]
-    runs = launches(module)
-    for launch in runs:
-        found += check_launch(launch, machine)
-    found += check_coverage(runs)
-    return distinct(found)
+    """Every finding, errors first, each with its place in the text."""
+    return list(examine(module, machine).findings)
 
 
-def check_launch(launch: Launch, machine: Machine | None) -> Iterator[Diagnostic]:
-    """The findings on one launch."""
-    yield from check_agreement(launch)
-    yield from check_bounds(launch)
-    yield from check_scratchpad(launch, machine.scratchpad_bytes if machine else None)
-    yield from check_races(launch)
-    yield from check_inter_tile(launch)
-    yield from check_loops(launch, on_a_machine=machine is not None)
-    yield from check_spans(launch, machine.span_limit_bytes if machine else 0)
-    yield from (unknown(operation, question) for operation, question in launch.undecided)
-    yield from (fault_found(fault) for fault in launch.faults)
+def all_answers(program: Program, machine: Machine | None) -> Iterator[Answer]:
+    return chain(
+        check_agreement(program),
+        check_alignment(program, machine),
+        check_bounds(program),
+        check_coverage(program),
+        check_divisors(program),
+        check_exchanges(program),
+        check_initialisation(program),
+        check_limits(program, machine),
+        check_placement(program, machine),
+        check_races(program),
+        check_scratchpad(program, machine),
+        check_undefined(program),
+    )
+
+
+def check_divisors(program: Program) -> Iterator[Answer]:
+    """An answer for each integer division by something that is zero at some point."""
+    for launch in program.launches:
+        for fault in launch.faults:
+            yield answer("divisors", [fault_found(fault)])
 
 
 def fault_found(fault: Fault) -> Diagnostic:

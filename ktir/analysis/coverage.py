@@ -1,7 +1,7 @@
-"""Whether what is written is written completely, and what is read was written before.
+"""Whether what a program leaves behind is written completely.
 
-A view that a program writes and never reads is an output: each of its elements should be written. Memory that
-``@main`` allocates holds nothing until a store or a transfer puts something there.
+A view that a program writes and never reads is an output: each of its elements should be written, by all launches
+together. That no two cores write the same one is the business of :mod:`ktir.analysis.races`.
 """
 
 from __future__ import annotations
@@ -10,100 +10,71 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from ktir.analysis import ranges
-from ktir.analysis.accesses import Access, Launch, Tile, View
-from ktir.analysis.findings import doubtful, unknown
-from ktir.analysis.footprint import Footprint, Region, buffer_of, uncovered
-from ktir.analysis.ranges import Integers
-from ktir.errors import Diagnostic, IncompleteCoverage, UninitialisedRead
+from ktir.analysis.accesses import Access, Tile, View
+from ktir.analysis.findings import Answer, answer, doubtful, unknown
+from ktir.analysis.footprint import Footprint, Region, runs, uncovered
+from ktir.analysis.launches import Program
+from ktir.errors import Diagnostic, IncompleteCoverage
 
 
-def check_coverage(launches: Sequence[Launch]) -> Iterator[Diagnostic]:
-    """Findings on the outputs of a program, all its launches together."""
+def check_coverage(program: Program) -> Iterator[Answer]:
+    """An answer for each view of each output."""
     written: dict[Region, list[Footprint]] = defaultdict(list)
     views: dict[Region, dict[View, Access]] = defaultdict(dict)
     read: set[Region] = set()
-    open_: dict[View, Access] = {}
-    for launch in launches:
+    for launch in program.launches:
         for access in launch.accesses:
-            found = access.footprints
-            for footprint in found or ():
+            if access.footprints is None:
+                if access.kind == "write":
+                    yield answer("coverage", [undecided(access)])
+                continue
+            for footprint in access.footprints:
                 if access.kind == "read":
                     read.add(footprint.region)
-                    continue
-                written[footprint.region].append(footprint)
-                views[footprint.region].setdefault(footprint.view, access)
-            if found is None and access.kind == "write" and isinstance(access.tile.view, View):
-                open_[access.tile.view] = access
+                else:
+                    written[footprint.region].append(footprint)
+                    views[footprint.region].setdefault(footprint.view, access)
     for region, outputs in views.items():
         if region[0] == "global" and region not in read:
-            yield from gaps(written[region], outputs)
-    for view, access in open_.items():
-        yield unknown(access.operation, f"whether every element of {view.name} is written is not decided")
-    yield from read_before_written(launches)
+            for view, access in outputs.items():
+                yield answer("coverage", gaps(view, access, written[region]))
 
 
-def read_before_written(launches: Sequence[Launch]) -> Iterator[Diagnostic]:
-    """Loads from memory that ``@main`` allocates, of bytes that neither the host nor a launch so far has written."""
-    written: dict[Region, list[Footprint]] = defaultdict(list)
-    for launch in launches:
-        for access in launch.accesses:
-            for footprint in access.footprints or ():
-                if access.kind == "write":
-                    written[footprint.region].append(footprint)
-        for access in launch.accesses:
-            if access.kind == "read":
-                yield from never_written(launch, access, written)
-
-
-def never_written(launch: Launch, access: Access, written: dict[Region, list[Footprint]]) -> Iterator[Diagnostic]:
-    for footprint in access.footprints or ():
-        buffer = buffer_of(footprint, launch)
-        stores = written[footprint.region]
-        if buffer is None or buffer.operation is None or buffer in launch.filled or not footprint.exact:
+def gaps(view: View, access: Access, written: Sequence[Footprint]) -> Iterator[Diagnostic]:
+    """Elements of a view that no store writes."""
+    if any(f.view is view and is_whole(f.access, view) for f in written):
+        return
+    whole = whole_view(view, access).footprints
+    if whole is None or not all(part.exact for part in whole):
+        yield undecided(access)
+        return
+    for part in whole:
+        if uncovered(part.start, part.stop, *runs(f.surely for f in written)) is None:
             continue
-        start, stop = (np.concatenate([*(getattr(f, end) for f in stores), no_runs()]) for end in ("start", "stop"))
-        gap = uncovered(footprint.start, footprint.stop, start, stop)
-        if gap is not None and not touches(stores, gap):
-            yield doubtful(
-                access.operation,
-                UninitialisedRead,
-                f"bytes {gap[0]} to {gap[1]} of the buffer of {footprint.view.name} are read before they are written",
-                "let an earlier kernel or a transfer write them",
-            )
+        gap = uncovered(part.start, part.stop, *runs(written))
+        if gap is None:
+            yield undecided(access)
+            return
+        yield doubtful(
+            view.operation,
+            IncompleteCoverage,
+            f"not all of {view.name} is written: bytes {gap[0]} to {gap[1]} from its pointer are left",
+            "let the stores cover the view, or make the view as large as what is stored",
+        )
+        return
 
 
-def no_runs() -> Integers:
-    return np.zeros(0, np.int64)
+def is_whole(access: Access, view: View) -> bool:
+    """Whether an access surely goes to all of a view at once, whatever its sizes are."""
+    ends = zip(access.tile.lower, access.tile.upper, view.sizes, strict=True)
+    box = access.tile.exact and access.tile.steps is None and bool(access.frame.certain.any())
+    return box and all(low.literal == 0 and (size - high).literal == 1 for low, high, size in ends)
 
 
-def gaps(written: Sequence[Footprint], outputs: dict[View, Access]) -> Iterator[Diagnostic]:
-    """Elements of views that no store writes."""
-    start, stop = (np.concatenate([getattr(f, end) for f in written]) for end in ("start", "stop"))
-    sure = all(f.exact and f.certain.all() for f in written)
-    for view, access in outputs.items():
-        for whole in whole_view(view, access).footprints or ():
-            gap = uncovered(whole.start, whole.stop, start, stop) if whole.exact else None
-            if gap is not None and any(f.exact is False for f in written):
-                gap = gap if not touches(written, gap) else None
-            if gap is not None and (sure or not touches(written, gap)):
-                yield doubtful(
-                    view.operation,
-                    IncompleteCoverage,
-                    f"not all of {view.name} is written: bytes {gap[0]} to {gap[1]} from its pointer are left",
-                    "let the stores cover the view, or make the view as large as what is stored",
-                )
-                break
-            if not sure:
-                yield unknown(access.operation, f"whether every element of {view.name} is written is not decided")
-                break
-
-
-def touches(written: Sequence[Footprint], gap: tuple[int, int]) -> bool:
-    """Whether the hull of an inexact footprint reaches into a gap, so that it may be filled after all."""
-    return any(not f.exact and bool(((f.start < gap[1]) & (f.stop > gap[0])).any()) for f in written)
+def undecided(access: Access) -> Diagnostic:
+    name = access.tile.view.name
+    return unknown(access.operation, f"whether every element of {name} is written is not decided")
 
 
 def whole_view(view: View, access: Access) -> Access:

@@ -1,8 +1,13 @@
-"""How analyses say what they found: proven faults, doubts worth a warning, and questions left open."""
+"""How analyses answer: a question about a program holds, or there are findings on it.
+
+A finding is a proven fault, a doubt worth a warning, or that the question stays open.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +19,40 @@ from ktir.errors import Diagnostic, KtirError, Severity
 
 UNKNOWN = "Unknown"
 """The code of a question that could not be decided."""
+
+Topic = Literal[
+    "agreement",
+    "alignment",
+    "bounds",
+    "coverage",
+    "divisors",
+    "exchanges",
+    "initialisation",
+    "limits",
+    "ownership",
+    "placement",
+    "races",
+    "scratchpad",
+]
+"""What questions are about; each is answered by one module."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One question about one place of a program, and what was found; nothing where it holds."""
+
+    topic: Topic
+    findings: tuple[Diagnostic, ...] = ()
+
+    @property
+    def decided(self) -> bool:
+        """Whether it holds, or is known not to."""
+        return all(finding.code != UNKNOWN for finding in self.findings)
+
+
+def answer(topic: Topic, findings: Iterable[Diagnostic]) -> Answer:
+    """The answer that consists of some findings."""
+    return Answer(topic, tuple(findings))
 
 
 def proven(operation: Operation, error: type[KtirError], message: str, remedy: str | None = None) -> Diagnostic:

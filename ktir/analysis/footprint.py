@@ -8,9 +8,8 @@ touched and more.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
-from math import prod
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, cast
 
 import numpy as np
@@ -41,6 +40,22 @@ class Footprint:
     stop: Integers
     certain: NDArray[np.bool_]
     exact: bool
+
+    @property
+    def surely(self) -> Footprint:
+        """What of it is touched in every run of the program."""
+        if self.exact and self.certain.all():
+            return self
+        sure = self.certain & self.exact
+        core, start, stop = (each[sure] for each in (self.core, self.start, self.stop))
+        return replace(self, core=core, start=start, stop=stop, certain=self.certain[sure], exact=True)
+
+
+def runs(footprints_: Iterable[Footprint]) -> tuple[Integers, Integers]:
+    """First bytes and first bytes behind of all runs of some footprints."""
+    parts = list(footprints_)
+    none = np.zeros(0, np.int64)
+    return np.concatenate([none, *(f.start for f in parts)]), np.concatenate([none, *(f.stop for f in parts)])
 
 
 def region_of(view: View, address: Value) -> Region | None:
@@ -116,12 +131,20 @@ def hull(access: Access, view: View, owned: tuple[tuple[int, int], ...] | None) 
 def corners(access: Access, view: View, owned: tuple[tuple[int, int], ...] | None) -> Iterator[tuple[Value, ...]]:
     """The coordinates at which a box has its least and its greatest address, whatever the signs of the strides."""
     if owned is None:
-        pairs = list(zip(access.tile.lower, access.tile.upper, strict=True))
+        ends = zip(access.tile.lower, access.tile.upper, view.sizes, strict=True)
+        pairs = [inside(low, high, size) for low, high, size in ends]
     else:
         pairs = [(ranges.constant(0), ranges.constant(stop - start - 1)) for start, stop in owned]
     negative = [bool((stride.lower() < 0).any()) for stride in view.strides]
     yield tuple(high if n else low for (low, high), n in zip(pairs, negative, strict=True))
     yield tuple(low if n else high for (low, high), n in zip(pairs, negative, strict=True))
+
+
+def inside(low: Value, high: Value, size: Value) -> tuple[Value, Value]:
+    """The ends of an access in one dimension; where nobody knows them, those of the view: whether an access leaves its
+    view is another question."""
+    known = bool(np.isfinite(low.lower()).all()), bool(np.isfinite(high.upper()).all())
+    return low if known[0] else ranges.constant(0), high if known[1] else size - ranges.constant(1)
 
 
 def exact_runs(access: Access, view: View, owned: tuple[tuple[int, int], ...] | None) -> Footprint | None:
@@ -262,15 +285,21 @@ def union(start: Integers, stop: Integers) -> tuple[Integers, Integers]:
 
 
 def uncovered(start: Integers, stop: Integers, by_start: Integers, by_stop: Integers) -> tuple[int, int] | None:
-    """The first interval that the intervals ``by`` do not hold completely, or None."""
+    """The first gap that the intervals ``by`` leave in the others, or None."""
     by_start, by_stop = union(by_start, by_stop)
     if not len(start):
         return None
     if not len(by_start):
         return int(start[0]), int(stop[0])
     where = np.searchsorted(by_start, start, side="right") - 1
-    held = (where >= 0) & (by_stop[np.maximum(where, 0)] >= stop)
-    return None if held.all() else (int(start[np.argmin(held)]), int(stop[np.argmin(held)]))
+    held_to = np.where(where >= 0, by_stop[np.maximum(where, 0)], start)
+    open_ = np.flatnonzero(held_to < stop)
+    if not len(open_):
+        return None
+    first = open_[0]
+    begin, following = max(int(start[first]), int(held_to[first])), int(where[first]) + 1
+    end = int(by_start[following]) if following < len(by_start) else int(stop[first])
+    return begin, min(end, int(stop[first]))
 
 
 def overlap(start: Integers, stop: Integers, by_start: Integers, by_stop: Integers) -> int | None:
@@ -281,59 +310,3 @@ def overlap(start: Integers, stop: Integers, by_start: Integers, by_stop: Intege
     where = np.searchsorted(by_start, stop, side="left") - 1
     hit = (where >= 0) & (by_stop[np.maximum(where, 0)] > start)
     return int(np.argmax(hit)) if hit.any() else None
-
-
-def clash(core: Integers, start: Integers, stop: Integers) -> tuple[int, int] | None:
-    """Two intervals (their indices) of different cores that share a byte, or None."""
-    if len(start) < 2:
-        return None
-    order = np.lexsort((start, core))
-    begins = np.ones(len(order), np.bool_)
-    sorted_core, sorted_start, sorted_stop = core[order], start[order], stop[order]
-    begins[1:] = sorted_core[1:] != sorted_core[:-1]
-    shift = np.cumsum(begins) * (int(stop.max()) - int(start.min()) + 1)
-    reach = np.maximum.accumulate(sorted_stop + shift) - shift
-    opens = begins.copy()
-    opens[1:] |= sorted_start[1:] > reach[:-1]
-    first = np.flatnonzero(opens)
-    last = np.append(first[1:] - 1, len(order) - 1)
-    merged = np.column_stack([sorted_start[first], reach[last]])
-    by_start = np.argsort(merged[:, 0], kind="stable")
-    reach_all = np.maximum.accumulate(merged[by_start, 1])
-    bad = np.flatnonzero(merged[by_start[1:], 0] < reach_all[:-1])
-    if not len(bad):
-        return None
-    later = by_start[bad[0] + 1]
-    earlier = by_start[: bad[0] + 1][np.argmax(merged[by_start[: bad[0] + 1], 1])]
-    return one_pair(order, first, last, sorted_start, sorted_stop, int(earlier), int(later))
-
-
-def one_pair(
-    order: Integers, first: Integers, last: Integers, start: Integers, stop: Integers, a: int, b: int
-) -> tuple[int, int] | None:
-    """Of two merged intervals that overlap, two of their parts that do."""
-    parts = [slice(int(first[k]), int(last[k]) + 1) for k in (a, b)]
-    low = max(int(start[parts[0]].min()), int(start[parts[1]].min()))
-    high = min(int(stop[parts[0]].max()), int(stop[parts[1]].max()))
-    found: list[int] = []
-    for part in parts:
-        inside = np.flatnonzero((start[part] < high) & (stop[part] > low))
-        found.append(int(order[part.start + inside[0]]))
-    return found[0], found[1]
-
-
-def touched_bytes(footprints_: Sequence[Footprint]) -> int:
-    """How many different bytes footprints touch."""
-    start, stop = union(*(np.concatenate([getattr(f, k) for f in footprints_]) for k in ("start", "stop")))
-    return int((stop - start).sum())
-
-
-def extent_of(view: View) -> int | None:
-    """Elements from the first to behind the last of a view, where its sizes and strides are constant."""
-    sizes, strides = ([v.literal for v in values] for values in (view.sizes, view.strides))
-    if None in sizes or None in strides:
-        return None
-    whole = cast("list[int]", sizes), cast("list[int]", strides)
-    if prod(whole[0]) == 0:
-        return 0
-    return 1 + sum((size - 1) * abs(stride) for size, stride in zip(*whole, strict=True))

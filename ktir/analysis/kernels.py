@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Operation, SSAValue
 
 from ktir.analysis import ranges
-from ktir.analysis.accesses import Access, DistributedView, Fault, Launch, Loop, Tile, View, element_of
+from ktir.analysis.accesses import Access, DistributedView, Exchange, Fault, Launch, Loop, Tile, View, element_of
 from ktir.analysis.evaluation import Evaluator
 from ktir.analysis.ranges import Frame, Value
 from ktir.analysis.scalar_operations import DIVISIONS
@@ -29,6 +29,7 @@ class Walker(Evaluator):
     def __init__(self, launch: Launch, functions: Mapping[str, func.FuncOp], calls: tuple[str, ...] = ()) -> None:
         super().__init__(functions)
         self.launch, self.calls = launch, calls
+        self.produced: dict[SSAValue, tuple[int, tuple[Loop, ...], bool]] = {}
 
     def enter_loop(self, loop: Loop) -> None:
         self.launch.loops.append(loop)
@@ -74,10 +75,23 @@ class Walker(Evaluator):
                 self.access(op, "read", op.access_tile, frame)
             case ktdp.StoreOp():
                 self.access(op, "write", op.access_tile, frame)
-            case _:
-                if op.name.startswith("ktdp.inter_tile"):
-                    self.launch.ordered = True
+            case ktdp.InterTileProduceOp():
                 self.regions_perhaps(op, frame)
+                self.produced[op.future] = (self.order, self.loops, self.runs_everywhere(frame))
+            case ktdp.InterTileConsumeOp() | ktdp.InterTileReduceOp():
+                self.exchange(op, frame)
+                self.regions_perhaps(op, frame)
+            case _:
+                self.regions_perhaps(op, frame)
+
+    def exchange(self, op: ktdp.InterTileConsumeOp | ktdp.InterTileReduceOp, frame: Frame) -> None:
+        produced, loops, everywhere = self.produced.get(op.future, (0, (), False))
+        everywhere = everywhere and loops == self.loops and self.runs_everywhere(frame)
+        self.launch.exchanges.append(Exchange(op, produced, self.order, self.loops, everywhere))
+
+    def runs_everywhere(self, frame: Frame) -> bool:
+        """Whether all cores come here for sure."""
+        return bool(frame.certain.all()) and len(np.unique(frame.core)) == self.launch.cores
 
     def tile_id(self, op: ktdp.GetComputeTileIdOp, frame: Frame) -> None:
         below = 1
@@ -166,7 +180,9 @@ class Walker(Evaluator):
     def lookup(self, op: Operation, indices: SSAValue, at: Sequence[Value], exact: bool) -> list[Tile]:
         """The read of an index view that an indirect access makes."""
         view = self.known.get(indices)
-        return [Tile(op, view, tuple(at), tuple(at), (), exact=False)] if isinstance(view, View) and exact else []
+        if not isinstance(view, View) or not exact:
+            return []
+        return [Tile(op, view, tuple(at), tuple(at), (), is_lookup=True, exact=False)]
 
     def access(self, op: Operation, kind: Literal["read", "write"], operand: SSAValue, frame: Frame) -> None:
         tile = self.known.get(operand)

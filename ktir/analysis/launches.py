@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from typing import cast
 
 import numpy as np
-from xdsl.dialects import func, memref
+from xdsl.dialects import func, memref, scf
 from xdsl.dialects.builtin import (
     IndexType,
     MemRefType,
@@ -24,17 +24,40 @@ from ktir.analysis.ranges import Frame, Integers, Symbol, Value
 from ktir.analysis.scalar_operations import bits_of, is_scalar
 from ktir.dialect import ktdp, ktg
 
+ITERATION_LIMIT = 4096
+"""Iterations of a loop of ``@main`` up to which they are followed one by one."""
 
-def launches(module: ModuleOp) -> list[Launch]:
-    """The launches of ``@main`` in order; or one of each function, with nothing known of its arguments."""
-    functions = {f.sym_name.data: f for f in module.walk() if isinstance(f, func.FuncOp) and f.body.blocks}
-    main = functions.get("main")
-    host = Host(functions) if main is not None and grid_of(main) is None else None
-    if host is not None and main is not None:
-        host.follow(main)
-        if host.launches:
-            return host.launches + [alone(f, functions) for f in functions.values() if host.never_runs(f)]
-    return [alone(f, functions) for f in functions.values() if legal(grid_of(f) or (1,)) and uses_memory(f)]
+
+@dataclass(frozen=True)
+class Transfer:
+    """A copy between host and device; ``moment`` counts what the host does."""
+
+    source: Buffer
+    target: Buffer
+    moment: int
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A module and what runs of it: launches and transfers in order."""
+
+    module: ModuleOp
+    launches: Sequence[Launch]
+    transfers: Sequence[Transfer] = ()
+
+    @staticmethod
+    def of(module: ModuleOp) -> Program:
+        """The launches of ``@main`` in order; or one of each function, with nothing known of its arguments."""
+        functions = {f.sym_name.data: f for f in module.walk() if isinstance(f, func.FuncOp) and f.body.blocks}
+        main = functions.get("main")
+        if main is not None and grid_of(main) is None:
+            host = Host(functions)
+            host.follow(main)
+            if host.launches:
+                unused = [alone(f, functions) for f in functions.values() if host.never_runs(f)]
+                return Program(module, host.launches + unused, host.transfers)
+        kernels = [f for f in functions.values() if legal(grid_of(f) or (1,)) and uses_memory(f)]
+        return Program(module, [alone(f, functions) for f in kernels])
 
 
 def uses_memory(function: func.FuncOp) -> bool:
@@ -45,7 +68,7 @@ def alone(kernel: func.FuncOp, functions: Mapping[str, func.FuncOp]) -> Launch:
     """A launch of a kernel by itself: pointers to different buffers, anything for the other arguments."""
     arguments = {a: argument(a, position) for position, a in enumerate(kernel.body.block.args)}
     buffers = {symbol: Buffer(symbol.name, None) for value in arguments.values() for symbol in value.terms}
-    return record(kernel, list(arguments.values()), 0, buffers, functions)
+    return replace(record(kernel, list(arguments.values()), 0, buffers, functions), is_alone=True)
 
 
 def argument(name: SSAValue, position: int) -> Value:
@@ -82,6 +105,8 @@ class Host(Evaluator):
         self.buffers: dict[Symbol, Buffer] = {}
         self.called: set[str] = set()
         self.filled: frozenset[Buffer] = frozenset()
+        self.transfers: list[Transfer] = []
+        self.moment = 0
 
     def follow(self, main: func.FuncOp) -> None:
         for position, name in enumerate(main.body.block.args):
@@ -101,11 +126,40 @@ class Host(Evaluator):
                 self.known[op.memref] = Buffer(name_of(op), op, bytes_of(op.memref.type))
             case memref.ExtractAlignedPointerAsIndexOp():
                 self.pointer(op)
-            case ktg.TransferOp():
-                target = self.known.get(op.operands[1])
-                self.filled |= {target} if isinstance(target, Buffer) else set()
+            case ktg.TransferOp() | memref.CopyOp():
+                self.transfer(op)
             case _:
+                self.filled |= {buffer for o in op.operands if isinstance(buffer := self.known.get(o), Buffer)}
                 super().other(op, frame)
+
+    def transfer(self, op: ktg.TransferOp | memref.CopyOp) -> None:
+        source, target = (self.known.get(operand) for operand in (op.source, op.destination))
+        self.moment += 1
+        if isinstance(source, Buffer) and isinstance(target, Buffer):
+            self.transfers.append(Transfer(source, target, self.moment))
+            self.filled |= {target}
+
+    def loop(self, op: scf.ForOp, frame: Frame) -> None:
+        """One iteration after the other, so that what they launch is in order."""
+        lower, upper, step = (self.value(v, frame).literal for v in (op.lb, op.ub, op.step))
+        if lower is None or upper is None or step is None or not step > 0 or (upper - lower) // step > ITERATION_LIMIT:
+            super().loop(op, frame)
+            return
+        counter, *carried = op.body.block.args
+        given: Sequence[SSAValue] = op.iter_args
+        for number in range(lower, upper, step):
+            self.known[counter] = ranges.constant(number)
+            self.rebind(carried, given)
+            self.block(op.body.block, frame)
+            given = cast(Operation, op.body.block.last_op).operands
+        self.rebind(op.results, given)
+
+    def rebind(self, names: Sequence[SSAValue], values: Sequence[SSAValue]) -> None:
+        """Gives names what is known of values, and forgets the rest."""
+        known = [self.known.get(value) for value in values]
+        for name in names:
+            self.known.pop(name, None)
+        self.bind(names, known)
 
     def pointer(self, op: memref.ExtractAlignedPointerAsIndexOp) -> None:
         buffer = self.known.get(op.source)
@@ -134,9 +188,9 @@ class Host(Evaluator):
         for point in range(frame.points):
             arguments = [at_point(self.known.get(a), frame, point) for a in op.arguments]
             certain = bool(frame.certain[point])
-            number = len(self.launches)
-            launch = record(kernel, arguments, number, self.buffers, self.functions, certain=certain)
-            self.launches.append(replace(launch, filled=self.filled))
+            self.moment += 1
+            launch = record(kernel, arguments, len(self.launches), self.buffers, self.functions, certain=certain)
+            self.launches.append(replace(launch, filled=self.filled, moment=self.moment))
 
 
 def at_point(known: Known | None, frame: Frame, point: int) -> Known | None:

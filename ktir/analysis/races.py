@@ -1,164 +1,187 @@
 """Whether two cores touch the same bytes in one launch, at least one of them writing.
 
-Between cores of one launch nothing is ordered but what an inter-tile operation orders. Two writes are a fault, or worth
-a warning where all cores store the same value; a write and a read are a fault. Where the kernel has inter-tile
-operations that may come between the two, it is an open question.
+Between cores of one launch nothing is ordered but what an exchange between tiles orders
+(:mod:`ktir.analysis.ordering`). Two writes are a fault, or worth a warning where all cores store the same value; a
+write and a read are a fault.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from ktir.analysis.accesses import Access, Launch
-from ktir.analysis.findings import doubtful, proven, unknown
-from ktir.analysis.footprint import Footprint, Region, clash
-from ktir.analysis.ranges import Integers
+from ktir.analysis.findings import Answer, answer, doubtful, proven, unknown
+from ktir.analysis.footprint import CORE_STRIDE, Footprint, Region
+from ktir.analysis.launches import Program
+from ktir.analysis.ordering import Ordering
+from ktir.analysis.ranges import Integers, Truths
 from ktir.analysis.variation import differs_by_core
 from ktir.dialect import ktdp
 from ktir.errors import Diagnostic, KtirError, ReadWriteRace, RemoteReadRace, WriteConflict
 
 
-def check_races(launch: Launch) -> Iterator[Diagnostic]:
-    """Findings on one launch."""
-    if launch.cores == 1:
-        return
-    writes, unplaced = by_region(launch, "write")
-    reads, _ = by_region(launch, "read")
-    for access in unplaced:
-        yield unknown(access.operation, "whether two cores write the same elements is not decided")
-    for region, written in writes.items():
-        conflicts = list(write_conflicts(launch, written))
-        yield from conflicts
-        if not conflicts:
-            yield from read_races(launch, region, written, reads.get(region, []))
+def check_races(program: Program) -> Iterator[Answer]:
+    """An answer for each access of each launch of more than one core: what it has to do with those before it."""
+    for launch in program.launches:
+        if launch.cores > 1:
+            yield from races_of(launch)
 
 
-def by_region(launch: Launch, kind: str) -> tuple[dict[Region, list[Footprint]], list[Access]]:
-    """The footprints of all accesses of a kind, and the accesses that have none."""
-    placed: dict[Region, list[Footprint]] = defaultdict(list)
-    unplaced: list[Access] = []
+def races_of(launch: Launch) -> Iterator[Answer]:
+    """An answer for each access that may meet a write."""
+    ordering = Ordering(launch)
+    placed: dict[Region, list[Runs]] = defaultdict(list)
     for access in launch.accesses:
-        if access.kind != kind:
+        if access.footprints is None:
+            verb = "write" if access.kind == "write" else "read"
+            yield answer(
+                "races", [unknown(access.operation, f"whether another core writes what it {verb}s is not decided")]
+            )
             continue
-        found = access.footprints
-        if found is None:
-            unplaced.append(access)
-        for footprint in found or ():
-            placed[footprint.region].append(footprint)
-    return placed, unplaced
+        for region, parts in by_region(access.footprints).items():
+            placed[region].append(Runs.of(access, parts))
+    for region, runs in placed.items():
+        for position, later in enumerate(runs):
+            yield answer("races", meetings(region, runs[: position + 1], later, ordering))
 
 
+def by_region(footprints_: Sequence[Footprint]) -> dict[Region, list[Footprint]]:
+    parts: dict[Region, list[Footprint]] = defaultdict(list)
+    for footprint in footprints_:
+        parts[footprint.region].append(footprint)
+    return parts
+
+
+@dataclass(frozen=True, eq=False)
 class Runs:
-    """The runs of several footprints in one table; ``of`` gives the footprint of a run."""
+    """The runs of one access in one region; ``sure`` tells of each whether it is touched whenever the program runs."""
 
-    def __init__(self, footprints_: Sequence[Footprint]) -> None:
-        self.footprints = footprints_
-        self.core: Integers = joined([f.core for f in footprints_])
-        self.start: Integers = joined([f.start for f in footprints_])
-        self.stop: Integers = joined([f.stop for f in footprints_])
-        self.sure: NDArray[np.bool_] = np.concatenate([f.certain & f.exact for f in footprints_])
-        self.index = np.repeat(np.arange(len(footprints_)), [len(f.core) for f in footprints_])
+    access: Access
+    footprint: Footprint
+    core: Integers
+    start: Integers
+    stop: Integers
+    sure: NDArray[np.bool_]
 
-    def of(self, run: int) -> Footprint:
-        return self.footprints[int(self.index[run])]
+    @staticmethod
+    def of(access: Access, parts: Sequence[Footprint]) -> Runs:
+        core, start, stop = (np.concatenate([getattr(f, end) for f in parts]) for end in ("core", "start", "stop"))
+        return Runs(access, parts[0], core, start, stop, np.concatenate([f.certain & f.exact for f in parts]))
 
-    def clash(self, chosen: NDArray[np.bool_]) -> tuple[int, int] | None:
-        """Two runs among the chosen, of different cores, that share a byte."""
-        rows = np.flatnonzero(chosen)
-        pair = clash(self.core[rows], self.start[rows], self.stop[rows])
-        return None if pair is None else (int(rows[pair[0]]), int(rows[pair[1]]))
+    @property
+    def writes(self) -> bool:
+        return self.access.kind == "write"
 
-
-def joined(parts: Sequence[Integers]) -> Integers:
-    return np.concatenate(parts)
-
-
-def write_conflicts(launch: Launch, written: Sequence[Footprint]) -> Iterator[Diagnostic]:
-    """Bytes that two cores write: proven, or possible only."""
-    runs = Runs(written)
-    pair = runs.clash(runs.sure)
-    if pair is not None and not (launch.ordered and may_be_ordered(runs, pair)):
-        yield conflict(runs, pair, WriteConflict, "write")
-        return
-    pair = runs.clash(np.ones(len(runs.core), np.bool_))
-    if pair is not None:
-        later = max((runs.of(run) for run in pair), key=lambda f: f.access.order)
-        yield unknown(later.access.operation, "whether two cores write the same elements is not decided")
+    def where(self, chosen: Truths) -> Runs:
+        """Some of the runs."""
+        core, start, stop = (each[chosen] for each in (self.core, self.start, self.stop))
+        return replace(self, core=core, start=start, stop=stop, sure=self.sure[chosen])
 
 
-def may_be_ordered(runs: Runs, pair: tuple[int, int]) -> bool:
-    """Whether two runs come from different places or iterations, so that an inter-tile operation may lie between."""
-    first, second = (runs.of(run).access for run in pair)
-    return first is not second or bool(first.loops)
+@dataclass(frozen=True)
+class Meeting:
+    """A byte that one core touches in the earlier access and another in the later one."""
+
+    earlier: int
+    later: int
+    byte: int
 
 
-def stores_by_core(store: Operation) -> bool:
-    """Whether what is stored depends on the core; cores that store equal values do no harm."""
-    return isinstance(store, ktdp.StoreOp) and differs_by_core(store.data)
+def meetings(region: Region, earlier: Sequence[Runs], later: Runs, ordering: Ordering) -> Iterator[Diagnostic]:
+    """The first finding on an access and those before it in the text, itself included."""
+    open_ = False
+    for other in earlier:
+        if not (other.writes or later.writes):
+            continue
+        unordered = ordering.unordered(other.access, later.access)
+        met = meeting(other.where(other.sure), later.where(later.sure), unordered)
+        if met is not None and ordering.is_settled:
+            yield race(region, other, later, met)
+            return
+        open_ = open_ or met is not None or meeting(other, later, unordered) is not None
+    if open_:
+        question = "write the same elements" if later.writes else "write what is read in this launch"
+        yield unknown(later.access.operation, f"whether other cores {question} is not decided")
 
 
-def conflict(runs: Runs, pair: tuple[int, int], error: type[KtirError], verb: str) -> Diagnostic:
-    first, second = sorted(pair, key=lambda run: runs.of(run).access.order)
-    footprint = runs.of(second)
-    element = (int(max(runs.start[first], runs.start[second])) % (1 << 44)) // footprint.view.element_bytes
-    stores = (runs.of(run).access.operation for run in pair)
-    report = proven if any(stores_by_core(store) for store in stores) else doubtful
-    return report(
-        footprint.access.operation,
+def meeting(earlier: Runs, later: Runs, unordered: Truths | None) -> Meeting | None:
+    """A byte that two cores touch without order, if there is one."""
+    if not len(earlier.start) or not len(later.start):
+        return None
+    if earlier.start.min() >= later.stop.max() or later.start.min() >= earlier.stop.max():
+        return None
+    if unordered is None:
+        foreign = meets(earlier, later) - meets(in_own_space(earlier, later), in_own_space(later, earlier))
+        hits = np.flatnonzero(foreign)
+        return met_at(earlier, later, int(hits[0]), earlier.core != later.core[hits[0]]) if len(hits) else None
+    for core in np.unique(later.core):
+        rivals = unordered[earlier.core, core]
+        hits = np.flatnonzero((meets(earlier.where(rivals), later) > 0) & (later.core == core))
+        if len(hits):
+            return met_at(earlier, later, int(hits[0]), rivals)
+    return None
+
+
+def meets(earlier: Runs, later: Runs) -> Integers:
+    """For each of the later runs, with how many of the earlier ones it shares a byte."""
+    begun = np.searchsorted(np.sort(earlier.start), later.stop, side="left")
+    return begun - np.searchsorted(np.sort(earlier.stop), later.start, side="right")
+
+
+def in_own_space(runs: Runs, other: Runs) -> Runs:
+    """The runs with the bytes of each core so far apart that no two cores share any."""
+    lowest = min(runs.start.min(), other.start.min())
+    shift = runs.core * (max(runs.stop.max(), other.stop.max()) - lowest) - lowest
+    return replace(runs, start=runs.start + shift, stop=runs.stop + shift)
+
+
+def met_at(earlier: Runs, later: Runs, at: int, rivals: Truths) -> Meeting:
+    """Where a later run meets the first of the earlier ones among ``rivals``."""
+    start, stop = later.start[at], later.stop[at]
+    other = int(np.argmax(rivals & (earlier.start < stop) & (earlier.stop > start)))
+    return Meeting(int(earlier.core[other]), int(later.core[at]), int(max(start, earlier.start[other])))
+
+
+def race(region: Region, earlier: Runs, later: Runs, met: Meeting) -> Diagnostic:
+    """The finding about two accesses, at the later one; a read and a write are reported at the read."""
+    if earlier.writes and later.writes:
+        return conflict(earlier, later, met)
+    if later.writes:
+        reader, (writing, reading) = earlier, (met.later, met.earlier)
+    else:
+        reader, (writing, reading) = later, (met.earlier, met.later)
+    local = region[0] == "ct_local"
+    error: type[KtirError] = RemoteReadRace if local else ReadWriteRace
+    return proven(
+        reader.access.operation,
         error,
-        f"cores {runs.core[first]} and {runs.core[second]} {verb} the same elements of {footprint.view.name} "
-        f"(the first is element {element} from its pointer)",
+        f"core {reading} reads {'scratchpad bytes' if local else 'elements'} of {reader.footprint.view.name} that core "
+        f"{writing} writes in the same launch, with nothing between the two that orders them",
+        "read them in a later launch, or pass the values through an inter-tile operation",
+    )
+
+
+def conflict(earlier: Runs, later: Runs, met: Meeting) -> Diagnostic:
+    """Two writes; cores that store equal values do no harm."""
+    view = later.footprint.view
+    report = proven if any(stores_by_core(runs.access.operation) for runs in (earlier, later)) else doubtful
+    first, second = sorted((met.earlier, met.later))
+    element = met.byte % int(CORE_STRIDE) // view.element_bytes
+    return report(
+        later.access.operation,
+        WriteConflict,
+        f"cores {first} and {second} write the same elements of {view.name} (the first is element {element} from its "
+        "pointer)",
         "give each element to one core, or put the accesses into two launches",
     )
 
 
-def read_races(
-    launch: Launch, region: Region, written: Sequence[Footprint], read: Sequence[Footprint]
-) -> Iterator[Diagnostic]:
-    """Bytes that one core writes and another reads."""
-    error = RemoteReadRace if region[0] == "ct_local" else ReadWriteRace
-    for each in read:
-        runs = Runs([*written, each])
-        pair = None if launch.ordered else read_write_pair(runs, len(written), runs.sure)
-        if pair is not None:
-            yield race(runs, pair, error)
-            continue
-        if read_write_pair(runs, len(written), np.ones(len(runs.core), np.bool_)) is not None:
-            yield unknown(
-                each.access.operation, "whether another core writes what is read in this launch is not decided"
-            )
-
-
-def read_write_pair(runs: Runs, reader: int, chosen: NDArray[np.bool_]) -> tuple[int, int] | None:
-    """A written run and one of the reader's by another core that share a byte; footprint ``reader`` is the reader."""
-    mine, theirs = (np.flatnonzero(chosen & which) for which in (runs.index == reader, runs.index != reader))
-    if not len(mine) or not len(theirs):
-        return None
-    order = theirs[np.argsort(runs.start[theirs], kind="stable")]
-    reach = np.maximum.accumulate(runs.stop[order])
-    last = np.searchsorted(runs.start[order], runs.stop[mine], side="left")
-    first = np.searchsorted(reach, runs.start[mine], side="right")
-    for run, low, high in zip(mine[first < last], first[first < last], last[first < last], strict=True):
-        near = order[low:high]
-        hits = near[(runs.stop[near] > runs.start[run]) & (runs.core[near] != runs.core[run])]
-        if len(hits):
-            return int(hits[0]), int(run)
-    return None
-
-
-def race(runs: Runs, pair: tuple[int, int], error: type[KtirError]) -> Diagnostic:
-    writer, reader = pair
-    footprint = runs.of(reader)
-    place = "scratchpad bytes" if error is RemoteReadRace else "elements"
-    return proven(
-        footprint.access.operation,
-        error,
-        f"core {runs.core[reader]} reads {place} of {footprint.view.name} that core {runs.core[writer]} writes "
-        "in the same launch, with nothing between the two that orders them",
-        "read them in a later launch, or pass the values through an inter-tile operation",
-    )
+def stores_by_core(store: Operation) -> bool:
+    """Whether what is stored depends on the core."""
+    return isinstance(store, ktdp.StoreOp) and differs_by_core(store.data)

@@ -1,34 +1,47 @@
 """Scratchpads: capacity, whose they are, and buffers that lie on top of each other while both are in use.
 
 A ``ct_local`` view at a constant address is a rectangle placed by hand or by the allocator, live from its first store
-to its last load. Where a loop comes round to the load again, it is live to the loop's end.
+to its last load in order of the launches. Where a loop comes round to the load again, it is live to the loop's end.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ktir.analysis.accesses import Access, Launch, Loop, View
-from ktir.analysis.findings import cores_text, doubtful, proven, unknown
-from ktir.analysis.footprint import CORE_STRIDE, Footprint, overlap
-from ktir.analysis.ranges import Integers
+from ktir.analysis.findings import Answer, answer, cores_text, doubtful, proven, unknown
+from ktir.analysis.footprint import CORE_STRIDE, Footprint, overlap, runs
+from ktir.analysis.launches import Program
+from ktir.dialect.locations import location_of
 from ktir.errors import Diagnostic, OutOfBounds, ScratchpadOverflow, ScratchpadOverlap
+from ktir.machine import Machine
 
 
-def check_scratchpad(launch: Launch, capacity: int | None) -> Iterator[Diagnostic]:
-    """Findings on one launch; ``capacity`` in bytes per core, None for no limit."""
-    local: list[Footprint] = []
-    for access in launch.accesses:
-        for footprint in access.footprints or ():
-            if footprint.view.space == "ct_local":
-                local.append(footprint)
-                yield from absent_owner(launch, footprint)
-                yield from beyond(footprint, capacity)
-    yield from overlaps(launch, local)
+def check_scratchpad(program: Program, machine: Machine | None) -> Iterator[Answer]:
+    """An answer for each access to a scratchpad, and for each buffer placed there; no limit without a machine."""
+    capacity = machine.scratchpad_bytes if machine else None
+    together: list[Use] = []
+    for launch in program.launches:
+        uses = [Use(launch, f) for access in launch.accesses for f in access.footprints or () if is_local(f)]
+        for access in launch.accesses:
+            if access.footprints is None and any(view.space == "ct_local" for view in access.views):
+                question = "which bytes of a scratchpad are touched is not decided"
+                yield answer("scratchpad", [unknown(access.operation, question)])
+        for use in uses:
+            yield answer("scratchpad", [*absent_owner(launch, use.footprint), *beyond(use.footprint, capacity)])
+        if launch.is_alone:
+            yield from lifetimes(uses)
+        else:
+            together += uses
+    yield from lifetimes(together)
+
+
+def is_local(footprint: Footprint) -> bool:
+    return footprint.region[0] == "ct_local"
 
 
 def absent_owner(launch: Launch, footprint: Footprint) -> Iterator[Diagnostic]:
@@ -68,38 +81,63 @@ def beyond(footprint: Footprint, capacity: int | None) -> Iterator[Diagnostic]:
 
 
 @dataclass(frozen=True, eq=False)
+class Use:
+    """An access to a scratchpad in one launch."""
+
+    launch: Launch
+    footprint: Footprint
+
+    @property
+    def access(self) -> Access:
+        return self.footprint.access
+
+    @property
+    def time(self) -> tuple[int, int]:
+        """When it comes first: the launch, and the place in the kernel."""
+        return self.launch.number, self.access.order
+
+
+@dataclass(frozen=True, eq=False)
 class Rectangle:
-    """A placed buffer of one core: its bytes, and all accesses through views with exactly these bytes."""
+    """A placed buffer: its first byte, the first behind, and all accesses through views with exactly these bytes."""
 
     start: int
     stop: int
-    uses: tuple[Footprint, ...]
+    uses: tuple[Use, ...]
 
-    def stores(self) -> list[Footprint]:
-        return [u for u in self.uses if u.access.kind == "write"]
+    @property
+    def stores(self) -> list[Use]:
+        return [use for use in self.uses if use.access.kind == "write"]
 
-    def loads(self) -> list[Footprint]:
-        return [u for u in self.uses if u.access.kind == "read"]
+    @property
+    def loads(self) -> list[Use]:
+        return [use for use in self.uses if use.access.kind == "read"]
 
 
-def overlaps(launch: Launch, local: Sequence[Footprint]) -> Iterator[Diagnostic]:
-    """A store into bytes of another rectangle that is read again later, where both are used as buffers of their own."""
-    rectangles = placed_rectangles(local)
+def lifetimes(uses: Sequence[Use]) -> Iterator[Answer]:
+    """An answer for each placed buffer, whether it is left alone while in use, and for each view that moves."""
+    placed: dict[tuple[int, int], list[Use]] = defaultdict(list)
+    moving: dict[View, list[Use]] = defaultdict(list)
+    for use in uses:
+        place = rectangle_of(use.footprint.view)
+        if place is not None and use.footprint.exact:
+            placed[place].append(use)
+        else:
+            moving[use.footprint.view].append(use)
+    rectangles = [Rectangle(*place, tuple(users)) for place, users in placed.items()]
     for victim in rectangles:
-        for other in rectangles:
-            if other is victim or other.stop <= victim.start or victim.stop <= other.start:
-                continue
-            yield from clobbers(launch, victim, other)
+        others = (r for r in rectangles if r is not victim and r.start < victim.stop and victim.start < r.stop)
+        yield answer("scratchpad", (finding for other in others for finding in clobbers(victim, other)))
+    for view, users in moving.items():
+        yield answer("scratchpad", meetings(view, users, [use for use in uses if use.footprint.view is not view]))
 
 
-def placed_rectangles(local: Sequence[Footprint]) -> list[Rectangle]:
-    """The rectangles of views of a core's own scratchpad whose place does not depend on the core or on a loop."""
-    grouped: dict[tuple[int, int], list[Footprint]] = defaultdict(list)
-    for footprint in local:
-        place = rectangle_of(footprint.view)
-        if place is not None and footprint.exact and footprint.view.owner is None:
-            grouped[place].append(footprint)
-    return [Rectangle(*place, tuple(uses)) for place, uses in grouped.items()]
+def meetings(view: View, users: Sequence[Use], others: Sequence[Use]) -> Iterator[Diagnostic]:
+    """Whether a view that moves may share bytes with another."""
+    mine, theirs = (runs(use.footprint for use in each) for each in (users, others))
+    written = any(use.access.kind == "write" for use in (*users, *others))
+    if written and overlap(*mine, *theirs) is not None:
+        yield unknown(view.operation, f"whether {view.name} shares bytes with another buffer in use is not decided")
 
 
 def rectangle_of(view: View) -> tuple[int, int] | None:
@@ -109,67 +147,60 @@ def rectangle_of(view: View) -> tuple[int, int] | None:
         None if size.literal is None or stride.literal is None else (size.literal - 1) * stride.literal
         for size, stride in zip(view.sizes, view.strides, strict=True)
     ]
-    if offset is None or None in spans:
-        return None
     known = [span for span in spans if span is not None]
+    if offset is None or len(known) != len(spans):
+        return None
     low, high = sum(min(0, s) for s in known), sum(max(0, s) for s in known)
     return (offset + low) * view.element_bytes, (offset + high + 1) * view.element_bytes
 
 
-def clobbers(launch: Launch, victim: Rectangle, other: Rectangle) -> Iterator[Diagnostic]:
-    """Stores through ``other`` between a store and a load of the same bytes through ``victim``."""
-    for store in other.stores():
-        if not any(
-            load.access.order > store.access.order or comes_round(launch, load, store) for load in other.loads()
-        ):
+def clobbers(victim: Rectangle, other: Rectangle) -> Iterator[Diagnostic]:
+    """A store through ``other`` between a store and a load of the same bytes through ``victim``, where both are used as
+    buffers of their own."""
+    for store in other.stores:
+        if not any(load.time > store.time or common_loops(load, store) for load in other.loads):
             continue
-        for load in victim.loads():
-            before = [s for s in victim.stores() if precedes(launch, s.access, store.access)]
-            if before and reaches(launch, store.access, load.access, victim) and shared(store, load):
+        for load in victim.loads:
+            if (
+                any(precedes(own, store) for own in victim.stores)
+                and reaches(store, load, victim.stores)
+                and shared(store.footprint, load.footprint)
+            ):
                 yield doubtful(
                     store.access.operation,
                     ScratchpadOverlap,
-                    f"the store through {store.view.name} overwrites bytes of {load.view.name} that are read again at "
-                    f"{place_text(load.access)}",
+                    f"the store through {store.footprint.view.name} overwrites bytes of {load.footprint.view.name} "
+                    f"that are read again at {location_of(load.access.operation) or 'a later load'}",
                     "place the two buffers apart, or store the first again before it is read",
                 )
                 return
 
 
-def place_text(access: Access) -> str:
-    from ktir.dialect.locations import location_of
-
-    return str(location_of(access.operation) or "a later load")
-
-
-def precedes(launch: Launch, first: Access, second: Access) -> bool:
+def precedes(first: Use, second: Use) -> bool:
     """Whether some execution of ``first`` comes before one of ``second``."""
-    return first.order < second.order or bool(common_loops(first, second))
+    return first.time < second.time or bool(common_loops(first, second))
 
 
-def comes_round(launch: Launch, load: Footprint, store: Footprint) -> bool:
-    return bool(common_loops(load.access, store.access))
-
-
-def common_loops(a: Access, b: Access) -> list[Loop]:
+def common_loops(a: Use, b: Use) -> list[Loop]:
     """The loops round both that run more than once, or may."""
-    return [x for x in a.loops if any(x is y for y in b.loops) and bool((x.trips.upper() > 1).any())]
+    if a.launch is not b.launch:
+        return []
+    return [x for x in a.access.loops if any(x is y for y in b.access.loops) and bool((x.trips.upper() > 1).any())]
 
 
-def reaches(launch: Launch, store: Access, load: Access, victim: Rectangle) -> bool:
-    """Whether a load comes after a store, in the text or when a loop comes round, and no store of the victim's own that
-    covers it lies between on every path of straight-line code."""
-    own = [s.access.order for s in victim.stores()]
-    if load.order > store.order:
-        return not any(store.order < o < load.order for o in own)
+def reaches(store: Use, load: Use, own: Iterable[Use]) -> bool:
+    """Whether a load comes after a store, in order or when a loop comes round, and none of the stores ``own`` lies
+    between on every path of straight-line code."""
+    if load.time > store.time:
+        return not any(store.time < each.time < load.time for each in own)
     loops = common_loops(store, load)
     if not loops:
         return False
-    first, last = launch.spans[loops[0]]
-    return not any(store.order < o <= last or first <= o < load.order for o in own)
+    first, last = store.launch.spans[loops[0]]
+    orders = [each.access.order for each in own if each.launch is store.launch]
+    return not any(store.access.order < o <= last or first <= o < load.access.order for o in orders)
 
 
 def shared(store: Footprint, load: Footprint) -> bool:
-    """Whether a store and a load of the same core share a byte."""
-    both: tuple[tuple[Integers, Integers], ...] = ((store.start, store.stop), (load.start, load.stop))
-    return overlap(*both[0], *both[1]) is not None
+    """Whether a store and a load share a byte of the same scratchpad."""
+    return overlap(store.start, store.stop, load.start, load.stop) is not None

@@ -12,6 +12,7 @@ from xdsl.ir.affine import AffineConstraintKind, AffineExpr, AffineMap, AffineSe
 from ktir.analysis import ranges
 from ktir.analysis.ranges import Frame, Integers, Value
 from ktir.dialect import ktdp
+from ktir.dialect.ktdp.doubts import ordered
 from ktir.maths import sets
 
 POINTS_OF_A_SET = 1 << 16
@@ -121,7 +122,4 @@ def permuted(low: Sequence[Value], high: Sequence[Value], order: AffineMap) -> t
     """The extents of a set in the order in which its points are listed, where they are constant."""
     spans = [(b - a).literal for a, b in zip(low, high, strict=True)]
     extents = [None if span is None else span + 1 for span in spans]
-    where = [getattr(result, "position", None) for result in order.results]
-    if None in extents or sorted(p for p in where if p is not None) != list(range(len(extents))):
-        return None
-    return tuple(cast(int, extents[cast(int, p)]) for p in where)
+    return None if None in extents else ordered(cast("list[int]", extents), order)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from xdsl.dialects import func, scf, tensor
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue, Use
 
-from ktir.analysis.findings import always_runs, doubtful, proven
+from ktir.analysis.findings import Answer, always_runs, answer, doubtful, proven
+from ktir.analysis.launches import Program
 from ktir.errors import AccumulatesOntoEmpty, Diagnostic, UninitialisedRead
 
 CONTRACTIONS = frozenset(
@@ -27,11 +27,11 @@ ACCUMULATING = frozenset(("linalg.reduce",))
 OVERWRITING = ("linalg.", "tensor.insert_slice", "tensor.insert", "tensor.concat", "ktg.")
 
 
-def check_undefined(module: ModuleOp) -> Iterator[Diagnostic]:
-    """Findings on every ``tensor.empty`` of a module."""
-    for operation in module.walk():
+def check_undefined(program: Program) -> Iterator[Answer]:
+    """An answer for every ``tensor.empty`` of a module."""
+    for operation in program.module.walk():
         if isinstance(operation, tensor.EmptyOp):
-            yield from readers(operation.tensor)
+            yield answer("initialisation", readers(operation.tensor))
 
 
 def readers(value: SSAValue) -> Iterator[Diagnostic]:

@@ -7,7 +7,7 @@ Dialects are loaded when a text or a pass first needs them. A stock xDSL dialect
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from xdsl.context import Context
@@ -16,14 +16,19 @@ from xdsl.ir import Dialect
 from ktir.dialect import overlay
 
 if TYPE_CHECKING:
+    from ktir.errors import Diagnostic
     from ktir.machine import Machine
 
 
 @dataclass
 class KtirContext(Context):
-    """An xDSL context that also knows the machine; None is the abstract grid."""
+    """An xDSL context that also knows the machine (None is the abstract grid), and keeps what passes remark.
+
+    ``diagnostics`` are warnings and notes; what is wrong is raised.
+    """
 
     machine: Machine | None = None
+    diagnostics: list[Diagnostic] = field(default_factory=list["Diagnostic"])
 
     def clone(self) -> KtirContext:
         return KtirContext(
@@ -34,6 +39,7 @@ class KtirContext(Context):
             self._loaded_types.copy(),
             self._registered_dialects.copy(),
             self.machine,
+            self.diagnostics,
         )
 
 
@@ -42,6 +48,7 @@ def create_context(machine: Machine | None = None, *, allow_unregistered: bool =
     context = KtirContext(allow_unregistered=allow_unregistered, machine=machine)
     for name, load in all_dialects().items():
         context.register_dialect(name, load)
+    context.load_registered_dialect("builtin")  # every text has attributes and types of it
     return context
 
 

@@ -10,6 +10,7 @@ constraints on this dimension alone leave over.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import product
 
 from xdsl.ir.affine import (
@@ -172,3 +173,24 @@ def _range(position: int, start: int | None, stop: int | None) -> range:
             remedy=f"add a constraint on d{position} alone",
         )
     return range(start, stop)
+
+
+@dataclass
+class Enumeration:
+    """Lists sets of one dimension, as long as no more than ``left`` candidates have to be looked at in all."""
+
+    left: int
+
+    def integers(self, set: AffineSet, symbols: Sequence[int] = (), *, least: int | None = None) -> list[int] | None:
+        """The integers from ``least`` on that are in ``set``; None where it has no constant bounds, or too many."""
+        if set.num_dims != 1 or set.num_symbols != len(symbols):
+            return None
+        try:
+            ((start, stop),) = bounds(set, symbols)
+            if stop is None or (start is None and least is None):
+                return None
+            first = max(limit for limit in (start, least) if limit is not None)
+            self.left -= max(0, stop - first)
+            return None if self.left < 0 else [n for n in range(first, stop) if contains(set, (n,), symbols)]
+        except (ZeroDivisionError, OverflowError):  # a divisor that is zero here; a range that is too long
+            return None

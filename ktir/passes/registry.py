@@ -3,111 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from importlib import import_module
 
 from xdsl.passes import ModulePass
 
 Factory = Callable[[], type[ModulePass]]
 
-
-def _import_cleanup() -> type[ModulePass]:
-    from ktir.passes.import_cleanup import ImportCleanupPass
-
-    return ImportCleanupPass
-
-
-def _fold_constants() -> type[ModulePass]:
-    from ktir.passes.fold_constants import FoldConstantsPass
-
-    return FoldConstantsPass
-
-
-def _fuse() -> type[ModulePass]:
-    from ktir.passes.fuse import FusePass
-
-    return FusePass
-
-
-def _assign_layout() -> type[ModulePass]:
-    from ktir.passes.assign_layout import AssignLayoutPass
-
-    return AssignLayoutPass
-
-
-def _split_cores() -> type[ModulePass]:
-    from ktir.passes.split_cores import SplitCoresPass
-
-    return SplitCoresPass
-
-
-def _tile() -> type[ModulePass]:
-    from ktir.passes.tile import TilePass
-
-    return TilePass
-
-
-def _place() -> type[ModulePass]:
-    from ktir.passes.place import PlacePass
-
-    return PlacePass
-
-
-def _lower_to_ktdp() -> type[ModulePass]:
-    from ktir.passes.lower_to_ktdp import LowerToKtdpPass
-
-    return LowerToKtdpPass
-
-
-def _allocate_scratchpad() -> type[ModulePass]:
-    from ktir.passes.allocate_scratchpad import AllocateScratchpadPass
-
-    return AllocateScratchpadPass
-
-
-def _allocate_global() -> type[ModulePass]:
-    from ktir.passes.allocate_global import AllocateGlobalPass
-
-    return AllocateGlobalPass
-
-
-def _canonicalize() -> type[ModulePass]:
-    from ktir.passes.canonicalize import KtirCanonicalizePass
-
-    return KtirCanonicalizePass
-
-
-def _migrate() -> type[ModulePass]:
-    from ktir.passes.migrate import MigratePass
-
-    return MigratePass
-
-
-def _check_inter_tile() -> type[ModulePass]:
-    from ktir.passes.check_inter_tile import CheckInterTilePass
-
-    return CheckInterTilePass
-
-
-def _check_legality() -> type[ModulePass]:
-    from ktir.passes.check_inter_tile import CheckLegalityPass
-
-    return CheckLegalityPass
+CLASSES = {
+    "ktir-import-cleanup": "import_cleanup.ImportCleanupPass",
+    "ktir-fold-constants": "fold_constants.FoldConstantsPass",
+    "ktir-fuse": "fuse.FusePass",
+    "ktir-assign-layout": "assign_layout.AssignLayoutPass",
+    "ktir-split-cores": "split_cores.SplitCoresPass",
+    "ktir-tile": "tile.TilePass",
+    "ktir-place": "place.PlacePass",
+    "ktir-lower-to-ktdp": "lower_to_ktdp.LowerToKtdpPass",
+    "ktir-allocate-scratchpad": "allocate_scratchpad.AllocateScratchpadPass",
+    "ktir-allocate-global": "allocate_global.AllocateGlobalPass",
+    "ktir-canonicalize": "canonicalize.KtirCanonicalizePass",
+    "ktir-migrate": "migrate.MigratePass",
+    "ktir-check-inter-tile": "check_inter_tile.CheckInterTilePass",
+    "ktir-check-legality": "check_inter_tile.CheckLegalityPass",
+    "ktir-check-agreement": "check_agreement.CheckAgreementPass",
+    "ktir-check-alignment": "check_alignment.CheckAlignmentPass",
+    "ktir-check-bounds": "check_bounds.CheckBoundsPass",
+    "ktir-check-coverage": "check_coverage.CheckCoveragePass",
+    "ktir-check-initialisation": "check_initialisation.CheckInitialisationPass",
+    "ktir-check-limits": "check_limits.CheckLimitsPass",
+    "ktir-check-ownership": "check_ownership.CheckOwnershipPass",
+    "ktir-check-placement": "check_placement.CheckPlacementPass",
+    "ktir-check-races": "check_races.CheckRacesPass",
+    "ktir-check-scratchpad": "check_scratchpad.CheckScratchpadPass",
+}
+"""Where each pass is, below this folder; in the order of the standard pipeline, those that only check last."""
 
 
 def all_passes() -> dict[str, Factory]:
-    """Every pass of this layer, in the order of the standard pipeline."""
-    return {
-        "ktir-import-cleanup": _import_cleanup,
-        "ktir-fold-constants": _fold_constants,
-        "ktir-fuse": _fuse,
-        "ktir-assign-layout": _assign_layout,
-        "ktir-split-cores": _split_cores,
-        "ktir-tile": _tile,
-        "ktir-place": _place,
-        "ktir-lower-to-ktdp": _lower_to_ktdp,
-        "ktir-allocate-scratchpad": _allocate_scratchpad,
-        "ktir-allocate-global": _allocate_global,
-        "ktir-canonicalize": _canonicalize,
-        "ktir-migrate": _migrate,
-        "ktir-check-inter-tile": _check_inter_tile,
-        "ktir-check-legality": _check_legality,
-    }
+    """Name and loader of every pass of this layer."""
+    return {name: partial(_load, *place.split(".")) for name, place in CLASSES.items()}
+
+
+def _load(module: str, kind: str) -> type[ModulePass]:
+    return getattr(import_module(f"ktir.passes.{module}"), kind)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ktir.errors import Diagnostic, FileUnusable, KtirError, PassFailed, RoundTripError
+from ktir.errors import Diagnostic, FileUnusable, KtirError, PassFailed, RoundTripError, SeveralFaults
 from ktir.tools.console import FAULT, OK, Console
 from ktir.tools.opt_arguments import SPLIT_MARKER, argument_parser, wants_dump, with_separate_values
 from ktir.version import DIALECTS, SPECIFICATION, VERSION
@@ -188,6 +188,8 @@ class Job:
         except KtirError as fault:
             problems += _with_causes(fault)
             return None
+        finally:
+            problems += context.diagnostics
         return module
 
     def _respell(self, module: ModuleOp) -> None:
@@ -294,7 +296,11 @@ class Job:
 
 
 def _with_causes(fault: KtirError) -> Iterator[KtirError]:
-    """An error and what was reported about the same place before it."""
+    """Each of the errors, and what was reported about the same place before it."""
+    if isinstance(fault, SeveralFaults):
+        for each in fault.faults:
+            yield from _with_causes(each)
+        return
     cause: BaseException | None = fault
     while isinstance(cause, KtirError):
         yield cause

@@ -155,7 +155,7 @@ def test_a_loop_beyond_the_counter_of_a_unit_gets_a_warning_on_a_machine_only() 
 def test_the_reach_of_a_core_is_what_it_touches_not_what_the_view_declares() -> None:
     wide = ALIASES + (
         "#big = affine_set<(d0) : (d0 >= 0, -d0 + 199999999 >= 0)>\n"
-        "func.func @k(%x_ptr: index) attributes {grid = [1]} {\n  %far = arith.constant 199999000 : index\n"
+        "func.func @k(%x_ptr: index) attributes {grid = [1]} {\n  %far = arith.constant 199998976 : index\n"
         + view("x", "%x_ptr", 200_000_000, set_="#big")
         + tile("t", "x", "0", of="memref<200000000xf16>")
         + "%v = ktdp.load %t : <64xindex> -> tensor<64xf16>\n%far_read\n  return\n}\n"

@@ -9,7 +9,7 @@ The reference verifies none of this, so it is never an error, in strict mode nei
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IntAttr, NoneAttr, StridedLayoutAttr
@@ -34,19 +34,22 @@ Box = tuple[tuple[int, int], ...]
 def doubts(root: Operation) -> Iterator[Diagnostic]:
     """The warnings about every operation in ``root``, in order of the text."""
     for operation in root.walk():
-        match operation:
-            case ConstructMemoryViewOp():
-                yield from _type_conflicts(operation)
-            case ConstructDistributedMemoryViewOp():
-                yield from _overlaps(operation)
-            case ConstructAccessTileOp():
-                tile_set, order = operation.access_tile_set.data, operation.access_tile_order.data
-                yield from _shape_conflict(operation, tile_set, order, operation.tile.type.get_shape())
-            case ConstructIndirectAccessTileOp():
-                space, order = operation.variables_space_set.data, operation.variables_space_order.data
-                yield from _shape_conflict(operation, space, order, operation.tile.type.get_shape())
-            case _:
-                pass
+        yield from doubts_of(operation)
+
+
+def doubts_of(operation: Operation) -> Iterator[Diagnostic]:
+    """The warnings about one operation, as far as its own text shows."""
+    match operation:
+        case ConstructMemoryViewOp():
+            yield from _type_conflicts(operation)
+        case ConstructDistributedMemoryViewOp():
+            yield from overlap_doubts(operation, [_owned_box(part) for part in operation.views])
+        case ConstructAccessTileOp():
+            yield from _shape_conflict(operation, operation.access_tile_set.data, operation.access_tile_order.data)
+        case ConstructIndirectAccessTileOp():
+            yield from _shape_conflict(operation, operation.variables_space_set.data, operation.variables_space_order.data)
+        case _:
+            pass
 
 
 def _doubt(operation: Operation, error: type[KtirError], message: str, remedy: str) -> Diagnostic:
@@ -56,22 +59,29 @@ def _doubt(operation: Operation, error: type[KtirError], message: str, remedy: s
 # --------------------------------------------------------------------------------------------------------------- shapes
 
 
-def ordered_shape(box: Box, order: AffineMap) -> tuple[int, ...] | None:
-    """The extents of ``box`` in the sequence of ``order``; None where it is no permutation."""
+Tile = ConstructAccessTileOp | ConstructIndirectAccessTileOp
+
+
+def ordered(extents: Sequence[int], order: AffineMap) -> tuple[int, ...] | None:
+    """The extents of a set in the sequence of ``order``; None where it is no permutation."""
     positions = [result.position for result in order.results if isinstance(result, AffineDimExpr)]
-    if sorted(positions) != list(range(len(box))) or len(positions) != len(order.results):
+    if sorted(positions) != list(range(len(extents))) or len(positions) != len(order.results):
         return None
-    return tuple(box[position][1] - box[position][0] for position in positions)
+    return tuple(extents[position] for position in positions)
 
 
-def _shape_conflict(
-    operation: Operation, points: AffineSet, order: AffineMap, shape: tuple[int, ...]
-) -> Iterator[Diagnostic]:
-    box = as_box(points) if points.num_symbols == 0 and DYNAMIC_INDEX not in shape else None
-    given = ordered_shape(box, order) if box is not None else None
-    if given is not None and given != shape:
+def _shape_conflict(tile: Tile, points: AffineSet, order: AffineMap) -> Iterator[Diagnostic]:
+    box = as_box(points) if points.num_symbols == 0 else None
+    if box is not None:
+        yield from shape_doubts(tile, ordered([stop - start for start, stop in box], order))
+
+
+def shape_doubts(tile: Tile, given: tuple[int, ...] | None) -> Iterator[Diagnostic]:
+    """What the set and the order of a tile give, where that is known, against the shape of its type."""
+    shape = tile.tile.type.get_shape()
+    if given is not None and given != shape and DYNAMIC_INDEX not in shape:
         yield _doubt(
-            operation,
+            tile,
             TileShapeMismatch,
             f"the set and the order give the shape {_shape_text(given)}, but the tile type says {_shape_text(shape)}",
             "permute the type's shape as the order permutes the dimensions",
@@ -123,11 +133,12 @@ def _stride_conflicts(view: ConstructMemoryViewOp, layout: StridedLayoutAttr) ->
 # ----------------------------------------------------------------------------------------------------------- partitions
 
 
-def _overlaps(view: ConstructDistributedMemoryViewOp) -> Iterator[Diagnostic]:
-    if len(view.views) > MAX_PARTITIONS:
+def overlap_doubts(view: ConstructDistributedMemoryViewOp, owned: Sequence[Box | None]) -> Iterator[Diagnostic]:
+    """The first two partitions, of those whose boxes are known, that own the same coordinates."""
+    if len(owned) > MAX_PARTITIONS:
         return
-    owned = [(position, box) for position, part in enumerate(view.views) if (box := _owned_box(part)) is not None]
-    for (first, a), (second, b) in combinations(owned, 2):
+    known = [(position, box) for position, box in enumerate(owned) if box is not None]
+    for (first, a), (second, b) in combinations(known, 2):
         if all(max(p[0], q[0]) < min(p[1], q[1]) for p, q in zip(a, b, strict=False)):
             yield _doubt(
                 view,

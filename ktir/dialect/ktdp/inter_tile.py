@@ -7,8 +7,6 @@ Words. group: the compute tiles that work on one delivery, numbered by the futur
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
-from math import prod
 from typing import cast
 
 from xdsl.dialects.builtin import (
@@ -46,12 +44,11 @@ from ktir.dialect.ktdp.types import (
 )
 from ktir.dialect.shaped import is_tensor
 from ktir.dialect.text.leniency import HasOldForm, tolerate
-from ktir.errors import UnboundedSet
 from ktir.maths.affine import canonical_set
-from ktir.maths.sets import bounds, points
+from ktir.maths.sets import Enumeration
 
 ENUMERATION_LIMIT = 1 << 16
-"""How many points of a set a verifier rule looks at; a larger set is not checked."""
+"""How many numbers of groups and tiles a verifier rule looks at; what lies beyond is not judged."""
 
 
 class YieldOperation(AbstractYieldOperation[Attribute]):
@@ -153,33 +150,15 @@ class InterTileProduceOp(IRDLOperation):
 
     @staticmethod
     def _verify_disjoint(groups: AffineSet, producers: AffineSet) -> None:
-        """No tile produces for two groups; sets that cannot be enumerated are not judged."""
-        group_of: dict[tuple[int, ...], int] = {}
-        looked_at = 0
-        for (group,) in enumerable_points(groups, ()):
-            looked_at += 1 + _box_size(producers, (group,))
-            if looked_at > ENUMERATION_LIMIT:
-                return
-            for tile in enumerable_points(producers, (group,)):
+        """Rule R1: no tile produces for two groups; sets that cannot be enumerated are not judged."""
+        enumeration = Enumeration(ENUMERATION_LIMIT)
+        group_of: dict[int, int] = {}
+        for group in enumeration.integers(groups) or ():
+            for tile in enumeration.integers(producers, (group,), least=0) or ():
                 if group_of.setdefault(tile, group) != group:
                     raise VerifyException(
                         f"producer_tiles_per_group for groups {group_of[tile]} and {group} are not disjoint"
                     )
-
-
-def _box_size(set: AffineSet, symbols: Sequence[int]) -> int:
-    """Points of the box around ``set``, those of unbounded dimensions left out."""
-    return prod(max(0, (stop or 0) - (start or 0)) for start, stop in bounds(set, symbols))
-
-
-def enumerable_points(set: AffineSet, symbols: Sequence[int]) -> list[tuple[int, ...]]:
-    """The points of a small set; none of one that is too large or has no constant bounds."""
-    try:
-        if _box_size(set, symbols) > ENUMERATION_LIMIT:
-            return []
-        return list(islice(points(set, symbols), ENUMERATION_LIMIT))
-    except (UnboundedSet, ZeroDivisionError):
-        return []
 
 
 def _verify_consumers(consumers: AffineSet) -> None:

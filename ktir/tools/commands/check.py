@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ktir.tools.console import FAULT, OK, Console, problem_data
 
-HELP = "check a KTIR file: ownership, bounds, overlaps, padding, races"
+if TYPE_CHECKING:
+    from ktir.analysis.check import Tally
+    from ktir.analysis.findings import Topic
+
+HELP = "check a KTIR file: ownership, bounds, overlaps, coverage, races, limits of a machine"
 EXAMPLES = """  ktir check softmax.ktir
   ktir check softmax.ktir --machine spyre
   ktir check softmax.ktir --strict --json"""
@@ -25,13 +31,31 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 
     with console.step("checking"):
         module = api.parse(arguments.file, strict=arguments.strict)
-        findings = api.check(module, machine=arguments.machine)
+        examination = api.examine(module, machine=arguments.machine)
+    findings, tallies = examination.findings, examination.tallies
     errors = [finding for finding in findings if finding.severity == "error"]
     console.result(
-        {"ok": not errors, "file": str(arguments.file), "diagnostics": [problem_data(finding) for finding in findings]},
-        "\n".join([*map(console.describe, findings), _summary(len(errors), len(findings) - len(errors))]),
+        {
+            "ok": not errors,
+            "file": str(arguments.file),
+            "diagnostics": [problem_data(finding) for finding in findings],
+            "questions": {
+                topic: {"asked": tally.asked, "decided": tally.decided, "unknown": tally.unknown}
+                for topic, tally in tallies.items()
+            },
+        },
+        "\n".join(
+            [*map(console.describe, findings), _summary(len(errors), len(findings) - len(errors)), _questions(tallies)]
+        ),
     )
     return FAULT if errors else OK
+
+
+def _questions(tallies: Mapping[Topic, Tally]) -> str:
+    """``96 questions: 95 decided, 1 unknown (bounds 1)``"""
+    asked, open_ = (sum(each) for each in ([t.asked for t in tallies.values()], [t.unknown for t in tallies.values()]))
+    where = ", ".join(f"{topic} {tally.unknown}" for topic, tally in tallies.items() if tally.unknown)
+    return f"{asked} questions: {asked - open_} decided, {open_} unknown" + (f" ({where})" if where else "")
 
 
 def _summary(errors: int, others: int) -> str:
