@@ -22,13 +22,20 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "bf16": np.dtype(ml_dtypes.bfloat16),
     "f32": np.dtype(np.float32),
     "f64": np.dtype(np.float64),
+    "f8E4M3FN": np.dtype(ml_dtypes.float8_e4m3fn),
+    "f8E5M2": np.dtype(ml_dtypes.float8_e5m2),
     "i1": np.dtype(np.bool_),
     "i8": np.dtype(np.int8),
     "i16": np.dtype(np.int16),
     "i32": np.dtype(np.int32),
     "i64": np.dtype(np.int64),
 }
-NAMES = {dtype: name for name, dtype in DTYPES.items()}
+NAMES = {dtype: name for name, dtype in DTYPES.items()} | {
+    np.dtype(f"u{dtype.itemsize}"): name for name, dtype in DTYPES.items() if dtype.kind == "i"
+}
+"""The IR's word for each element type; its integers have no sign of their own."""
+_TORCH_BITS = {"bfloat16": "int16", "float8_e4m3fn": "int8", "float8_e5m2": "int8"}
+"""Element types of torch that numpy cannot share memory with, and one of the same size that it can."""
 
 
 def is_torch(value: object) -> bool:
@@ -63,8 +70,9 @@ def like(array: Array, original: object) -> Any:
 def to_torch(array: Array) -> Any:
     """A torch tensor of the same elements, with memory of its own."""
     torch = _torch()
-    if array.dtype == DTYPES["bf16"]:
-        return torch.from_numpy(array.view(np.int16).copy()).view(torch.bfloat16)
+    bits = _TORCH_BITS.get(array.dtype.name)
+    if bits is not None:
+        return torch.from_numpy(array.view(bits).copy()).view(getattr(torch, array.dtype.name))
     return torch.from_numpy(array.copy())
 
 
@@ -81,8 +89,9 @@ def _torch() -> Any:
 def _torch_to_numpy(tensor: Any) -> Array:
     torch = _torch()
     plain = tensor.detach().cpu().contiguous()
-    if plain.dtype == torch.bfloat16:
-        return plain.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+    name = str(plain.dtype).removeprefix("torch.")
+    if name in _TORCH_BITS:
+        return plain.view(getattr(torch, _TORCH_BITS[name])).numpy().view(getattr(ml_dtypes, name))
     try:
         return plain.numpy()
     except TypeError:

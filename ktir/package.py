@@ -14,13 +14,14 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import safetensors
 import safetensors.numpy
 
-from ktir.arrays import DTYPES, Array
+from ktir.array_files import decode_safetensors
+from ktir.arrays import Array
 from ktir.errors import FileUnusable, PackageError
 from ktir.files import write_whole
 from ktir.module import Module
@@ -32,17 +33,6 @@ if TYPE_CHECKING:
     from ktir.program import Program
 
 MANIFEST, MODULE, GRAPH, TENSORS = "manifest.json", "module.ktir", "graph.ktir", "tensors.safetensors"
-SAFETENSORS_TYPES = {
-    "F16": "f16",
-    "BF16": "bf16",
-    "F32": "f32",
-    "F64": "f64",
-    "BOOL": "i1",
-    "I8": "i8",
-    "I16": "i16",
-    "I32": "i32",
-    "I64": "i64",
-}
 
 
 @dataclass(frozen=True)
@@ -164,10 +154,6 @@ def _manifest(path: Path, parts: Mapping[str, bytes]) -> dict[str, Any]:
 
 def _tensors(path: Path, data: bytes) -> dict[str, Array]:
     try:
-        entries = cast("list[tuple[str, dict[str, Any]]]", safetensors.deserialize(data))  # pyright: ignore
-        return {
-            name: np.frombuffer(entry["data"], DTYPES[SAFETENSORS_TYPES[entry["dtype"]]]).reshape(entry["shape"])
-            for name, entry in entries
-        }
+        return decode_safetensors(data)
     except (safetensors.SafetensorError, KeyError, ValueError) as error:
         raise PackageError(f"{path}: the tensors are not understood: {error}") from None

@@ -22,7 +22,7 @@ ORDER = (
     {"passes"},
     {"backends", "interp", "frontend"},
     {"planner"},
-    {"arrays", "module", "signature", "saving", "package", "program", "api"},
+    {"arrays", "array_files", "module", "signature", "saving", "package", "program", "api"},
     {"tools"},
 )
 LEVEL = {name: level for level, names in enumerate(ORDER) for name in names}
