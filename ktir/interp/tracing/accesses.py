@@ -11,6 +11,7 @@ import numpy as np
 from ktir.interp.memory import Access, IndirectTile, Pieces, Strided, Tile, View, index_access, resolve, spread
 from ktir.interp.numerics import Array
 from ktir.interp.observation import Point
+from ktir.interp.tracing.numbers import Lanes
 from ktir.interp.values import Frame, Site
 from ktir.machine.memory_arena import Allocation
 
@@ -91,6 +92,37 @@ def looked_up(tile: Tile | IndirectTile, frame: Frame, site: Site, row: int) -> 
             yield from _touch(index_access(view, coordinates, rank, frame, site), frame, row, None)
 
 
+def places_stored(point: Point, frame: Frame) -> Lanes | None:
+    """Where a store goes on each core, as numbers that are equal for equal places: see :func:`places_text`."""
+    tile = tile_at(point, frame)
+    if tile is None or point.op.name != "ktdp.store":
+        return None
+    rows: list[list[int]] = []
+    for row in range(frame.n):
+        found = list(touches(tile, frame, point.site, row))
+        first = [each.places - (each.allocation.start // each.view.element.itemsize if each.allocation else 0)
+                 for each in found]  # fmt: skip
+        box = [limit for each in found[:1] for pair in each.box() for limit in pair]
+        if not first:
+            rows.append([0])
+            continue
+        low, high = min(int(part.min()) for part in first), max(int(part.max()) for part in first)
+        rows.append([sum(part.size for part in first), sum(int(part.sum()) for part in first), low, high, *box])
+    width = max(map(len, rows))
+    return Lanes(np.array([row + [-1] * (width - len(row)) for row in rows], np.int64))
+
+
+def places_text(numbers: Array) -> str:
+    """The box and the number of elements that a row of :func:`places_stored` stands for."""
+    count, *rest = numbers.tolist()
+    if not count:
+        return "no place"
+    _, first, last, *limits = rest
+    pairs = zip(limits[::2], limits[1::2], strict=True)
+    box = ", ".join(str(low) if low == high else f"{low}..{high}" for low, high in pairs if low >= 0)
+    return f"[{box}] ({count} elements, {first}..{last} of the memory)"
+
+
 def _touch(access: Access, frame: Frame, row: int, rows: Array | None) -> Iterator[Touch]:
     """``rows`` are the rows of the frame that the rows of the access, or its elements, belong to; None for all."""
     lists = access.index() if isinstance(access, Strided) else access.places
@@ -129,4 +161,4 @@ def _number(value: Any, row: int) -> int:
     return int(value[row if len(value) > 1 else 0])
 
 
-__all__ = ["Touch", "looked_up", "tile_at", "touches"]
+__all__ = ["Touch", "looked_up", "places_stored", "places_text", "tile_at", "touches"]

@@ -22,10 +22,13 @@ from ktir.errors import FileUnusable, LimitExceeded
 from ktir.files import write_whole
 from ktir.interp.numerics import FLOATS, Array
 from ktir.interp.observation import Point
+from ktir.interp.tracing.accesses import places_stored
 from ktir.interp.tracing.numbers import Lanes, lanes_of
 from ktir.interp.values import Frame
 
 MOST_BYTES = 8 << 30
+STORED = -1
+"""In place of the number of a result: where a store goes."""
 MODULE_ENTRY = "ktir.module"
 """The entry of a saved recording that holds the text of the program; it also tells such a file from other archives."""
 
@@ -86,6 +89,7 @@ class Recording:
 
     def executed(self, point: Point, frame: Frame) -> None:
         found = [(number, lanes_of(frame.regs[each.slot])) for number, each in enumerate(point.values)]
+        found.append((STORED, places_stored(point, frame)))
         if all(lanes is None for _, lanes in found):
             return
         for visit in self._visits.of(point, frame):
@@ -115,7 +119,7 @@ class Recording:
 
     def times(self, op: Operation) -> int:
         """How many executions of ``op`` were kept, those of all cores together counting as one."""
-        return len(self.kept.get((op, 0), {}))
+        return max((len(each) for (one, _), each in self.kept.items() if one is op), default=0)
 
     # ------------------------------------------------------------------------------------------------------------ files
 
@@ -204,4 +208,4 @@ def _dtype(name: str) -> np.dtype[Any]:
     return by_name.get(name) or np.dtype(name)
 
 
-__all__ = ["Recording", "Visit", "Visits", "is_recording", "load_recording"]
+__all__ = ["STORED", "Recording", "Visit", "Visits", "is_recording", "load_recording"]

@@ -9,7 +9,7 @@ that of the operation that stored the wrong element last.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any, Protocol
 
@@ -23,9 +23,9 @@ from ktir.errors import ArgumentError, ValueNotFound
 from ktir.interp.memory import Arena
 from ktir.interp.numerics import Array
 from ktir.interp.observation import Point
-from ktir.interp.tracing.accesses import tile_at, touches
+from ktir.interp.tracing.accesses import places_stored, places_text, tile_at, touches
 from ktir.interp.tracing.numbers import USUAL, Difference, Lanes, Tolerance, difference
-from ktir.interp.tracing.recording import Recording, Visit
+from ktir.interp.tracing.recording import STORED, Recording, Visit
 from ktir.interp.values import Frame, Value
 from ktir.machine.memory_arena import Allocation
 
@@ -56,6 +56,10 @@ class Reference(Protocol):
         """Where result ``number`` of an execution is wrong."""
         ...
 
+    def places(self, point: Point, visit: Visit, frame: Frame) -> Mismatch | None:
+        """Where a store goes to other places than it should."""
+        ...
+
     def stored(self, point: Point, frame: Frame) -> None:
         """Notes a store."""
         ...
@@ -79,14 +83,30 @@ class OtherRun:
 
     def compare(self, point: Point, number: int, visit: Visit, lanes: Lanes, frame: Frame) -> Mismatch | None:
         other = self.counterpart(point.op)
-        if other is None:
-            return None
-        for rows, wanted in self.recording.wanted(other, number, visit):
-            if wanted.shape == lanes.shape:
-                found = difference(lanes.rows(rows), wanted, self.tolerance)
-                if found is not None:
-                    return mismatch(point, rows, found, frame)
+        for rows, wanted in () if other is None else self.recording.wanted(other, number, visit):
+            found = self._difference(lanes.rows(rows), wanted)
+            if found is not None:
+                return mismatch(point, rows, found, frame)
         return None
+
+    def places(self, point: Point, visit: Visit, frame: Frame) -> Mismatch | None:
+        other = self.counterpart(point.op)
+        if other is None or other.name != "ktdp.store":
+            return None
+        places = places_stored(point, frame)
+        assert places is not None
+        for rows, wanted in self.recording.wanted(other, STORED, visit):
+            found = self._difference(places.rows(rows), wanted)
+            if found is not None:
+                whole = mismatch(point, rows, found, frame)
+                texts = [places_text(np.atleast_2d(each.values)[min(found.row, len(each.values) - 1)])
+                         for each in (places.rows(rows), wanted)]  # fmt: skip
+                return replace(whole, note=f"stores to {texts[0]}, wanted {texts[1]}")
+        return None
+
+    def _difference(self, lanes: Lanes, wanted: Lanes) -> Difference | None:
+        """Values of another shape are of another tiling, and not compared."""
+        return difference(lanes, wanted, self.tolerance) if wanted.shape == lanes.shape else None
 
     def counterpart(self, op: Operation) -> Operation | None:
         """The operation of the other program that ``op`` is."""
@@ -172,6 +192,10 @@ class Arrays:
         if extra == 0:
             return array[None]
         return array[visit.cores] if extra == 1 else array[visit.number][visit.cores]
+
+    def places(self, point: Point, visit: Visit, frame: Frame) -> Mismatch | None:
+        """Arrays do not say who should store what."""
+        return None
 
     def stored(self, point: Point, frame: Frame) -> None:
         tile = tile_at(point, frame)

@@ -17,8 +17,8 @@ from xdsl.ir import Operation, SSAValue
 from ktir.interp.numerics import Array
 from ktir.interp.observation import Point
 from ktir.interp.tracing.accesses import tile_at
-from ktir.interp.tracing.numbers import Lanes, Summaries, Summary, is_float, lanes_of
-from ktir.interp.tracing.recording import Visit, Visits
+from ktir.interp.tracing.numbers import Lanes, Summaries, Summary, lanes_of
+from ktir.interp.tracing.recording import STORED, Visit, Visits
 from ktir.interp.tracing.references import Iteration, Mismatch, Reference, iteration_of
 from ktir.interp.values import Frame
 
@@ -39,7 +39,7 @@ class Execution:
 
 @dataclass(slots=True)
 class Traced:
-    """One row. ``number`` is that of the result, -1 for what a store stores; ``runs`` counts executions."""
+    """One row. ``number`` is that of the result, :data:`STORED` for a store; ``runs`` counts executions."""
 
     point: Point
     number: int
@@ -86,12 +86,19 @@ class Trace:
             for number, name, lanes in values:
                 row = self._row(point, number, name, lanes)
                 self._note(row, visit, lanes.rows(visit.rows), frame)
-                if self.reference is not None and number >= 0:
-                    self._compare(row, self.reference.compare(point, number, visit, lanes, frame))
+                if self.reference is not None:
+                    self._compare(row, self._mismatch(self.reference, point, number, visit, lanes, frame))
+
+    def _mismatch(
+        self, reference: Reference, point: Point, number: int, visit: Visit, lanes: Lanes, frame: Frame
+    ) -> Mismatch | None:
+        if number == STORED:
+            return reference.places(point, visit, frame)
+        return reference.compare(point, number, visit, lanes, frame)
 
     def finish(self) -> None:
         for found in self.reference.left() if self.reference is not None else ():
-            self._compare(self._by_key[found.point.op, -1], found)
+            self._compare(self._by_key[found.point.op, STORED], found)
 
     def _row(self, point: Point, number: int, name: str, lanes: Lanes) -> Traced:
         found = self._by_key.get((point.op, number))
@@ -216,7 +223,7 @@ def _values(point: Point, frame: Frame) -> Iterator[tuple[int, str, Lanes]]:
         data, tile = point.operands[0], tile_at(point, frame)
         lanes = lanes_of(frame.regs[data.slot])
         if lanes is not None and tile is not None:
-            yield -1, f"{data.name} -> %{tile.view.name}", lanes
+            yield STORED, f"{data.name} -> %{tile.view.name}", lanes
 
 
 def _columns(summary: Summary, row: Traced) -> list[str]:
@@ -244,6 +251,8 @@ def mismatch_text(mismatch: Mismatch) -> str:
     at = f", {iteration_text(mismatch.iteration)}" if mismatch.iteration else ""
     if mismatch.note:
         return f"core {mismatch.core}{at}: {mismatch.note}"
+    if not found.coordinates:
+        return f"core {mismatch.core}{at}: it is {number_text(found.got)}, wanted {number_text(found.wanted)}"
     return (
         f"core {mismatch.core}{at}: {what} is {number_text(found.got)}, wanted {number_text(found.wanted)}; "
         f"{found.wrong} of {found.elements} elements are wrong, by up to {found.largest:.3g}"
@@ -285,4 +294,4 @@ def table(rows: Sequence[Sequence[str]], notes: Mapping[int, str]) -> str:
     return "\n".join(lines)
 
 
-__all__ = ["Detail", "Trace", "Traced", "is_float", "mismatch_data", "mismatch_text"]
+__all__ = ["Detail", "Trace", "Traced", "iteration_text", "mismatch_data", "mismatch_text", "number_text"]
