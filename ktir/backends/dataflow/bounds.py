@@ -100,22 +100,22 @@ class _Words:
         """Marks the words that the access touches on any of ``cores``."""
         offsets: set[int] = set()
         for core in cores:
-            counts = instruction.loop_counts(core)
-            if min(counts, default=1) > 0:
-                offsets |= self._offsets(access, core, counts)
+            ranges = instruction.space(core).ranges
+            if all(ranges):
+                offsets |= self._offsets(access, core, ranges)
         inside = self._inside(access) + self.start % self.word
         for offset in offsets:
             words = (inside + offset) // self.word
             self.touched[words[(words >= 0) & (words < self.touched.size)]] = True
 
-    def _offsets(self, access: Access, core: int, counts: Sequence[int]) -> set[int]:
+    def _offsets(self, access: Access, core: int, every: Sequence[range]) -> set[int]:
         depths = sorted(access.offset.depths)
         if not depths:
             return {access.offset.value(core, ())}
-        indices = [0] * len(counts)
-        ranges = [range(counts[depth]) for depth in depths]
+        indices = [0] * len(every)
+        ranges = [every[depth] for depth in depths]
         if prod(len(each) for each in ranges) > MOST_PLACES:
-            ranges = [range(min(len(each), 64)) if place else each for place, each in enumerate(ranges)]
+            ranges = [each[:64] if place else each for place, each in enumerate(ranges)]
         found: set[int] = set()
         for point in product(*ranges):
             for depth, index in zip(depths, point, strict=True):

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil
-from typing import cast
+from typing import Final, cast
 
 from ktir.backends.dataflow.unit_program import Access, Instruction, Program, UnitCode
 from ktir.dialect import dfp
 from ktir.errors import NotCapable
 from ktir.machine import Machine, Unit
+
+_PARTIAL_BYTES: Final = 4
+"""Of a partial result on its way along a chain: f32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +54,11 @@ class CostModel:
         match instruction.kind:
             case "copy" | "gather" | "scatter":
                 return self._transfer(unit, code, instruction)
-            case "stream" | "drain" | "send" | "receive":
+            case "stream" | "drain" | "send" | "multicast" | "receive":
                 return self._local(unit, code, instruction)
-            case "sfu_map" | "sfu_reduce":
+            case "chain":
+                return self._chain(unit, code, instruction)
+            case "sfu_map" | "sfu_reduce" | "sfu_scan":
                 return self._vector(unit, instruction)
             case "pe_mac":
                 return self._multiply(unit, instruction)
@@ -110,20 +115,33 @@ class CostModel:
         touched = self.touched(code, access)
         moved = max(touched, -(-access.box.bytes // memory.word) * memory.word)
         port = self._cycles(touched, memory.write_port if access.writes else memory.read_port)
-        ring = access.box.bytes if instruction.kind == "send" else 0
+        ring = access.box.bytes if instruction.link is not None and instruction.link.targets else 0
         work = self._cycles(moved, unit.bytes_per_cycle)
         return Cost(work, 0 if access.writes else port, port if access.writes else 0, ring_bytes=ring)
+
+    def _chain(self, unit: Unit, code: UnitCode, instruction: Instruction) -> Cost:
+        """A part of a chain reads its box at the port and passes partial results of four bytes on."""
+        read, written = instruction.accesses
+        memory = self.machine.memory(read.buffer.memory)
+        ports = self._cycles(self.touched(code, read), memory.read_port)
+        partial = read.box.elements * _PARTIAL_BYTES
+        return Cost(
+            work=self._cycles(partial, unit.bytes_per_cycle),
+            read_port=ports,
+            write_port=self._cycles(self.touched(code, written), memory.write_port),
+            ring_bytes=partial,
+        )
 
     def _vector(self, unit: Unit, instruction: Instruction) -> Cost:
         flows = (*instruction.pops, *instruction.pushes)
         lanes = min(self._lanes(unit, flow.element, instruction) for flow in flows)
         elements = max(flow.elements for flow in flows)
         vectors = ceil(elements / lanes)
-        block = cast("dfp.SfuMapOp | dfp.SfuReduceOp", instruction.op).body.block
+        block = cast("dfp.SfuMapOp | dfp.FoldOperation", instruction.op).body.block
         issues = sum(self._issues(unit, op.name, instruction) for op in block.ops if not isinstance(op, dfp.YieldOp))
         ports = max(flow.vectors for flow in flows)
         work = max(vectors * issues * unit.issue_scale, ports) * self.tick
-        tail = unit.reduce_latency * self.tick if instruction.kind == "sfu_reduce" else 0
+        tail = unit.reduce_latency * self.tick if instruction.kind != "sfu_map" else 0
         return Cost(work=work + tail, peak_ticks=vectors * issues * unit.issue_scale * self.tick)
 
     def _lanes(self, unit: Unit, element: str, instruction: Instruction) -> int:

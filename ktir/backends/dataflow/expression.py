@@ -89,11 +89,14 @@ class Linear:
             return lambda core, indices: constant + factor * indices[depth]
         return self.value
 
-    def bounds(self, core: int, counts: Sequence[int]) -> tuple[int, int]:
-        """Least and largest value over the box of loop indices ``0 <= index < count``."""
-        base = at(self.constant, core)
-        reach = [at(factor, core) * (counts[depth] - 1) for depth, factor in self.terms]
-        return base + sum(min(0, far) for far in reach), base + sum(max(0, far) for far in reach)
+    def bounds(self, core: int, ranges: Sequence[range]) -> tuple[int, int]:
+        """Least and largest value over a box of loop indices, no range of which is empty."""
+        return self.interval(core, [each.start for each in ranges], [each.stop - 1 for each in ranges])
+
+    def fixed(self, core: int, depth: int, index: int) -> Linear:
+        """The value on ``core`` where the index at ``depth`` is ``index``."""
+        constant = at(self.constant, core) + sum(at(each, core) * index for place, each in self.terms if place == depth)
+        return Linear(constant, tuple((place, at(each, core)) for place, each in self.terms if place != depth))
 
     def remainder(self, core: int, modulus: int) -> int | None:
         """The remainder by ``modulus`` if it is the same in all iterations."""
@@ -131,7 +134,7 @@ class Linear:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """``left`` and ``right`` joined by an operation that is not linear; ``right`` is a constant unless they are added."""
+    """``left`` and ``right`` joined, not linear; ``right`` is a constant of the core unless they are added."""
 
     kind: AffineBinaryOpKind
     left: Expression
@@ -151,21 +154,29 @@ class Computed:
         operation, left, right = _OPERATIONS[self.kind], self.left.evaluator(), self.right.evaluator()
         return lambda core, indices: operation(left(core, indices), right(core, indices))
 
-    def bounds(self, core: int, counts: Sequence[int]) -> tuple[int, int]:
-        """Least and largest value over the box of loop indices, by trying them all."""
+    def bounds(self, core: int, ranges: Sequence[range]) -> tuple[int, int]:
+        """Least and largest value over a box of loop indices, no range of which is empty.
+
+        What grows by the same in every period is extreme in the first or the last one.
+        """
         depths = sorted(self.depths)
-        if prod(counts[depth] for depth in depths) > MOST_POINTS:
+        tried = [_ends(ranges[depth], self.law(core, depth).period) for depth in depths]
+        if prod(map(len, tried)) > MOST_POINTS:
             raise LimitExceeded(
-                f"an address that is not linear in loops of {[counts[depth] for depth in depths]} iterations",
+                f"an address that is not linear in loops of {[len(ranges[depth]) for depth in depths]} iterations",
                 remedy="write it with a loop for each term, so that it needs no floordiv or mod",
             )
         values: list[int] = []
-        indices = [0] * len(counts)
-        for point in product(*(range(counts[depth]) for depth in depths)):
+        indices = [0] * len(ranges)
+        for point in product(*tried):
             for depth, index in zip(depths, point, strict=True):
                 indices[depth] = index
             values.append(self.value(core, indices))
         return min(values), max(values)
+
+    def fixed(self, core: int, depth: int, index: int) -> Expression:
+        """The value on ``core`` where the index at ``depth`` is ``index``."""
+        return binary(self.kind, self.left.fixed(core, depth, index), self.right.fixed(core, depth, index))
 
     def remainder(self, core: int, modulus: int) -> int | None:
         """Not known without the loop counts."""
@@ -240,6 +251,11 @@ def binary(kind: AffineBinaryOpKind, left: Expression, right: Expression) -> Exp
         if joined is not None:
             return joined
     return Computed(kind, left, right)
+
+
+def _ends(indices: range, period: int) -> Sequence[int]:
+    """All of ``indices``, or the first and the last ``period`` of them."""
+    return indices if len(indices) <= 2 * period else (*indices[:period], *indices[-period:])
 
 
 def _least(constant: Expression) -> int:

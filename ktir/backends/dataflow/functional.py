@@ -17,7 +17,8 @@ from xdsl.ir import Operation
 
 from ktir.backends.dataflow.functional_operations import BUILDERS, Executor
 from ktir.backends.dataflow.functional_state import Actor, ByteMemory, State, UnwrittenRead
-from ktir.backends.dataflow.unit_program import Instruction, Program, compile_program
+from ktir.backends.dataflow.resolve import compile_program
+from ktir.backends.dataflow.unit_program import Instruction, Program
 from ktir.errors import DataflowDeadlock, KtirError, QueueImbalance
 from ktir.machine import Machine
 
@@ -129,7 +130,7 @@ class _Run:
                     f"{stream.count} elements are left in queue {queue.name} of core {core} corelet {corelet}",
                     location=queue.location,
                 )
-        for (source, target), stream in self.state.channels.items():
+        for (_, source, target), stream in self.state.channels.items():
             if stream.count:
                 raise QueueImbalance(
                     f"core {target} did not receive {stream.count} elements that core {source} sent",

@@ -6,12 +6,13 @@ and iteration. It returns False if the actor has to wait, having listed it as a 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ktir.backends.dataflow.expression import Evaluator
 from ktir.backends.dataflow.functional_state import Actor, Ring, State
 from ktir.backends.dataflow.scalar_region import (
     FLOATS,
@@ -21,7 +22,7 @@ from ktir.backends.dataflow.scalar_region import (
     to_raw,
     working,
 )
-from ktir.backends.dataflow.unit_program import Access, Buffer, Instruction
+from ktir.backends.dataflow.unit_program import Access, Buffer, Instruction, Link
 from ktir.dialect import dfp
 from ktir.errors import DataflowError, DescriptorOutOfBounds, QueueMisuse
 
@@ -151,12 +152,13 @@ def _drain(state: State, instruction: Instruction) -> Executor:
 
 
 def _send(state: State, instruction: Instruction) -> Executor:
-    view = state.viewer(instruction.accesses[0], instruction)
-    peer = _peer(instruction)
+    """A message to one core or to several."""
+    view, peers = state.viewer(instruction.accesses[0], instruction), _Peers(state, instruction)
 
     def execute(actor: Actor) -> bool:
-        target = _checked_peer(state, peer(actor), instruction)
-        state.channel(actor.core, target).push(view(actor).flatten(), state.ready)
+        elements = view(actor).flatten()
+        for target in peers.targets(actor):
+            state.channel(peers.net, actor.core, target).push(elements, state.ready)
         return True
 
     return execute
@@ -164,26 +166,75 @@ def _send(state: State, instruction: Instruction) -> Executor:
 
 def _receive(state: State, instruction: Instruction) -> Executor:
     access = instruction.accesses[0]
-    view, peer = state.viewer(access, instruction), _peer(instruction)
+    view, peers = state.viewer(access, instruction), _Peers(state, instruction)
     count, dtype, shape = access.box.elements, raw_dtype(access.element), access.box.counts
 
     def execute(actor: Actor) -> bool:
-        source = _checked_peer(state, peer(actor), instruction)
-        channel = state.channel(source, actor.core)
-        if channel.count < count:
-            channel.waiters.append(actor)
-            actor.waits_for = f"{count} elements from core {source}, of which {channel.count} are here"
-            return False
-        view(actor)[...] = channel.pop(count, dtype, instruction).reshape(shape)
+        for source in peers.sources(actor):
+            channel = state.channel(peers.net, source, actor.core)
+            if channel.count < count:
+                channel.waiters.append(actor)
+                actor.waits_for = f"{count} elements from core {source}, of which {channel.count} are here"
+                return False
+            view(actor)[...] = channel.pop(count, dtype, instruction).reshape(shape)
         return True
 
     return execute
 
 
-def _checked_peer(state: State, core: int, instruction: Instruction) -> int:
-    if not 0 <= core < state.program.cores:
-        raise DataflowError(f"there is no core {core}", location=instruction.location)
-    return core
+def _chain(state: State, instruction: Instruction) -> Executor:
+    read, written = (state.viewer(access, instruction) for access in instruction.accesses)
+    peers, element = _Peers(state, instruction), instruction.accesses[0].element
+    combine = _CHAINED[cast("dfp.ChainOp", instruction.op).combine.data]
+    count, wide = instruction.accesses[0].box.elements, np.dtype(np.float32)
+
+    def execute(actor: Actor) -> bool:
+        channels = [state.channel(peers.net, source, actor.core) for source in peers.sources(actor)]
+        for channel in channels:
+            if channel.count < count:
+                channel.waiters.append(actor)
+                actor.waits_for = f"{count} partial results, of which {channel.count} are here"
+                return False
+        partial = _matrix(read(actor).flatten(), element)
+        for channel in channels:
+            with np.errstate(all="ignore"):
+                partial = combine(channel.pop(count, wide, instruction), partial)
+        targets = peers.targets(actor)
+        for target in targets:
+            state.channel(peers.net, actor.core, target).push(partial, state.ready)
+        if not targets:
+            place = written(actor)
+            place[...] = to_raw(partial, element).reshape(place.shape)
+        return True
+
+    return execute
+
+
+_CHAINED: Final = {"add": np.add, "max": np.maximum, "min": np.minimum}
+
+
+class _Peers:
+    """The cores at the other side of an instruction, for an actor at the moment."""
+
+    def __init__(self, state: State, instruction: Instruction) -> None:
+        link = cast("Link", instruction.link)
+        self.net, self.cores, self.location = link.net, state.program.cores, instruction.location
+        self._sources = [peer.evaluator() for peer in link.sources]
+        self._targets = [peer.evaluator() for peer in link.targets]
+
+    def sources(self, actor: Actor) -> list[int]:
+        """Whom the actor receives from."""
+        return self._numbers(self._sources, actor)
+
+    def targets(self, actor: Actor) -> list[int]:
+        """Whom the actor sends to."""
+        return self._numbers(self._targets, actor)
+
+    def _numbers(self, ends: Sequence[Evaluator], actor: Actor) -> list[int]:
+        found = [core for end in ends if (core := end(actor.core, actor.cursor.indices)) >= 0]
+        if any(core >= self.cores for core in found):
+            raise DataflowError(f"there is no core {max(found)}", location=self.location)
+        return found
 
 
 def _sfu_map(state: State, instruction: Instruction) -> Executor:
@@ -339,14 +390,6 @@ class _RowViewer:
         return np.ndarray(access.box.counts, self.dtype, memory, place, access.box.strides)
 
 
-def _peer(instruction: Instruction) -> Callable[[Actor], int]:
-    peer = instruction.peer
-    if peer is None:
-        raise QueueMisuse(f"dfp.{instruction.kind} names no core", location=instruction.location)
-    value = peer.evaluator()
-    return lambda actor: value(actor.core, actor.cursor.indices)
-
-
 def _multiply_add(accumulators: Array, moving: Array, stationary: Array) -> None:
     """Adds ``moving @ stationary`` in f32, in pieces small enough that the numerical library keeps to one thread.
 
@@ -377,7 +420,9 @@ BUILDERS: Final[dict[str, Callable[[State, Instruction], Executor]]] = {
     "stream": _stream,
     "drain": _drain,
     "send": _send,
+    "multicast": _send,
     "receive": _receive,
+    "chain": _chain,
     "sfu_map": _sfu_map,
     "sfu_reduce": _sfu_reduce,
     "pe_load": _pe_load,

@@ -13,8 +13,9 @@ from typing import Any, Final, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ktir.backends.dataflow.cursor import Cursor
 from ktir.backends.dataflow.scalar_region import raw_dtype
-from ktir.backends.dataflow.unit_program import Access, Buffer, Cursor, Flow, Instruction, Program, UnitCode
+from ktir.backends.dataflow.unit_program import Access, Buffer, Flow, Instruction, Program, UnitCode
 from ktir.errors import DataflowError, DescriptorOutOfBounds, QueueMisuse, UninitialisedRead
 
 Array = NDArray[Any]
@@ -111,7 +112,7 @@ class State:
     def __init__(self, program: Program, ddr: ByteMemory) -> None:
         self.program, self.ddr = program, ddr
         self.queues: dict[tuple[int, int, int], Stream] = {}
-        self.channels: dict[tuple[int, int], Stream] = {}
+        self.channels: dict[tuple[str, int, int], Stream] = {}
         self.rings: dict[tuple[int, int], Ring] = {}
         self.span = max((buffer.extent[1] for buffer in program.buffers if buffer.per_core), default=0)
         self.span += -self.span % program.machine.alignment
@@ -140,9 +141,9 @@ class State:
             self.queues[key] = Stream()
         return self.queues[key]
 
-    def channel(self, source: int, target: int) -> Stream:
-        """What core ``source`` sends to core ``target``."""
-        return self.channels.setdefault((source, target), Stream())
+    def channel(self, net: str, source: int, target: int) -> Stream:
+        """What core ``source`` sends to core ``target`` over a network."""
+        return self.channels.setdefault((net, source, target), Stream())
 
     def ring(self, core: int, buffer: Buffer) -> Ring:
         """The slots of ``buffer`` on ``core``."""

@@ -15,6 +15,7 @@ All times are integer ticks, and service times are rounded up, so that no rate e
 from __future__ import annotations
 
 from bisect import bisect_right, insort
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from math import ceil
@@ -24,9 +25,12 @@ from xdsl.ir import Operation
 
 from ktir.backends.dataflow.bounds import launch_bounds
 from ktir.backends.dataflow.costs import Cost, CostModel
+from ktir.backends.dataflow.deadlock import explain
+from ktir.backends.dataflow.resolve import compile_program
+from ktir.backends.dataflow.steady_state import Repetition, SteadyState
 from ktir.backends.dataflow.timing import HotSpot, Interval, LaunchTime, Timing, UnitTime
 from ktir.backends.dataflow.token_machine import Actor, Phase, TokenMachine, TokenQueue, popped
-from ktir.backends.dataflow.unit_program import Instruction, Program, compile_program
+from ktir.backends.dataflow.unit_program import Instruction, Link, Program
 from ktir.machine import Machine, Memory, Net
 
 __all__ = ["Timing", "simulate", "simulate_program"]
@@ -37,28 +41,28 @@ PAUSE_CYCLES: Final = 512
 Kind = Literal["plain", "matrix", "port", "memory", "send"]
 
 
-def simulate(program_module: Operation, machine: Machine, *, chunk_bytes: int | None = None) -> Timing:
+def simulate(
+    program_module: Operation, machine: Machine, *, chunk_bytes: int | None = None, extrapolate: bool = True
+) -> Timing:
     """Times the only ``dfp.program`` of ``program_module``; ``chunk_bytes`` defaults to a burst of device memory.
 
+    Periods that repeat are skipped, which changes nothing but the effort; ``extrapolate=False`` simulates them all.
     Raises :class:`DataflowDeadlock` where the program stops before its end.
     """
-    return simulate_program(compile_program(program_module, machine), chunk_bytes=chunk_bytes)
+    program = compile_program(program_module, machine)
+    return simulate_program(program, chunk_bytes=chunk_bytes, extrapolate=extrapolate)
 
 
-def simulate_program(program: Program, *, chunk_bytes: int | None = None) -> Timing:
+def simulate_program(program: Program, *, chunk_bytes: int | None = None, extrapolate: bool = True) -> Timing:
     """Like :func:`simulate`, for a program that is compiled already."""
-    return _Simulation(program, chunk_bytes or program.machine.global_memory.burst).run()
+    return _Simulation(program, chunk_bytes or program.machine.global_memory.burst, extrapolate).run()
 
 
 @dataclass(slots=True)
 class _Clock:
-    """How an actor has spent its time so far, in ticks; ``since`` is when its present state began."""
+    """Where an actor stands in time, in ticks; ``since`` is when its present state began or begins."""
 
     since: int = 0
-    busy: int = 0
-    starved: int = 0
-    blocked: int = 0
-    stalled: int = 0
     intervals: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
     array_free: int = 0
     filled: bool = True
@@ -112,12 +116,26 @@ class _Launch:
     cores: set[int] = field(default_factory=set[int])
 
 
+@dataclass(slots=True)
+class _Spent:
+    """Ticks by actor that were spent in each way, and busy ticks by instruction."""
+
+    busy: list[int]
+    starved: list[int]
+    blocked: list[int]
+    stalled: list[int]
+    by_instruction: list[int]
+
+
+_Payload = tuple[Actor, Phase, int] | tuple[TokenQueue, int]
+
+
 # Kinds of events, in the order in which those of one tick happen.
 _DELIVER, _SERVED, _FINISH, _ATTEMPT = range(4)
 
 
 class _Simulation:
-    def __init__(self, program: Program, chunk_bytes: int) -> None:
+    def __init__(self, program: Program, chunk_bytes: int, extrapolate: bool) -> None:
         self.program, self.machine = program, program.machine
         self.tokens = TokenMachine(program)
         model = CostModel(program)
@@ -131,11 +149,12 @@ class _Simulation:
                 self.kinds[id(instruction)] = _kind(instruction, cost)
                 self.hot[id(instruction)] = len(self.instructions)
                 self.instructions.append((code.unit, instruction))
-        self.hot_ticks = [0] * len(self.instructions)
+        actors = len(self.tokens.actors)
+        self.spent = _Spent([0] * actors, [0] * actors, [0] * actors, [0] * actors, [0] * len(self.instructions))
         self.clocks = [_Clock() for _ in self.tokens.actors]
         self.outstanding = [self.machine.unit(actor.code.unit).outstanding for actor in self.tokens.actors]
         self.ports = [(_Port(), _Port()) for _ in range(program.cores)]
-        self.links: dict[tuple[int, int], int] = {}
+        self.links: dict[tuple[str, int, int], int] = {}
         memory = self.machine.global_memory
         self.memory: Memory = memory
         self.servers = [_Server() for _ in range(memory.servers)]
@@ -145,6 +164,7 @@ class _Simulation:
         self.sequence = self.event_count = 0
         self.launch = _Launch(0, 0)
         self.launches: list[tuple[_Launch, int]] = []
+        self.steady = SteadyState(self.tokens, self.chunk, self._charged) if extrapolate else None
         self.pause = PAUSE_CYCLES * self.machine.clock.ticks_per_cycle
 
     def _set_rates(self, memory: Memory) -> None:
@@ -157,9 +177,6 @@ class _Simulation:
         ]
         queues = [queue.latency for queue in self.machine.queues.values()]
         self.queue_latency = max(queues, default=0) * clock.ticks_per_cycle
-        net = self.tokens.net
-        self.hop = net.hop_cycles * clock.ticks_per_cycle if net else 0
-        self.link_ticks = clock.ticks_per_cycle * self.tokens.vector_bytes // net.width if net else 0
 
     # -------------------------------------------------------------------------------------------------------- main loop
 
@@ -167,7 +184,7 @@ class _Simulation:
         """Simulates to the end."""
         for actor in self.tokens.actors:
             self._schedule(0, _ATTEMPT, actor)
-        now, events = 0, self.events
+        now, events, steady = 0, self.events, self.steady
         while events:
             now, order, _, payload = heappop(events)
             self.event_count += 1
@@ -185,9 +202,104 @@ class _Simulation:
                 channel, vectors = cast("tuple[TokenQueue, int]", payload)
                 self.tokens.fill(channel, vectors)
                 self._wake(now)
+            if steady is not None and steady.due(self.event_count):
+                now = self._skip(steady, now)
+                events = self.events
         if self.tokens.unfinished():
-            raise self.tokens.deadlock()
+            raise explain(self.tokens)
         return self._timing(now)
+
+    # ----------------------------------------------------------------------------------------------------- steady state
+
+    def _charged(self, instruction: Instruction, number: int) -> Sequence[int]:
+        """What the chunks of a phase are charged for, beside the vectors they move."""
+        cost, phases = self.costs[id(instruction)], len(self.tokens.phases[id(instruction)])
+        whole = (cost.read_port, cost.write_port, cost.ddr_bytes, cost.requests, cost.ring_bytes)
+        return (_part(cost.work, number, phases), *whole)
+
+    def _skip(self, steady: SteadyState, now: int) -> int:
+        """Skips whole periods if the present state has come back; the time after them."""
+        requesting = {number for server in self.servers for number in server.order}
+        for actor in self.tokens.actors:
+            if actor.number not in requesting:
+                self._account_wait(actor, now)
+        repetition = steady.visit(self.event_count, self._timed_state(now), now, self._totals())
+        if repetition is None:
+            return now
+        self._add_totals(repetition)
+        self._move_times(repetition, now)
+        return now + repetition.times * repetition.period
+
+    def _timed_state(self, now: int) -> list[object]:
+        """All times that matter later, counted from ``now``, and what waits for shared resources."""
+        state: list[object] = [
+            (time - now, order, self._code(payload, now)) for time, order, _, payload in sorted(self.events)
+        ]
+        for clock in self.clocks:
+            state.append(
+                (
+                    clock.since - now,
+                    max(0, clock.array_free - now),
+                    clock.filled,
+                    tuple(each - now for each in clock.in_flight if each > now),
+                )
+            )
+        state.extend(max(0, port.free - now) for ports in self.ports for port in ports)
+        state.extend((link, free - now) for link, free in sorted(self.links.items()) if free > now)
+        for server in self.servers:
+            waiting = tuple(self._code(server.pending[number], now) for number in server.order)
+            state.append((server.busy, server.last, server.writes, waiting))
+        return state
+
+    def _code(self, payload: object, now: int) -> object:
+        """A plain value that stands for what an event or a server holds."""
+        match payload:
+            case Actor():
+                return payload.number
+            case _Server():
+                return self.servers.index(payload)
+            case _Request():
+                work = (payload.bytes, payload.requests, payload.writes, payload.unit_ticks, payload.port_ticks)
+                return (payload.actor.number, payload.quanta, payload.issued - now, *work)
+            case _:
+                return tuple(part if isinstance(part, int) else _number(part) for part in cast("_Payload", payload))
+
+    def _totals(self) -> list[int]:
+        spent, launch = self.spent, self.launch
+        ways = (*spent.busy, *spent.starved, *spent.blocked, *spent.stalled, *spent.by_instruction)
+        return [*ways, launch.read, launch.written, launch.ring]
+
+    def _add_totals(self, repetition: Repetition) -> None:
+        gains = iter(repetition.gains)
+        spent, launch = self.spent, self.launch
+        for clock, gain in zip(self.clocks, repetition.gains, strict=False):
+            if gain and clock.intervals:
+                number, start, stop = clock.intervals[-1]
+                clock.intervals[-1] = (number, start, stop + repetition.times * repetition.period)
+        for way in (spent.busy, spent.starved, spent.blocked, spent.stalled, spent.by_instruction):
+            for number in range(len(way)):
+                way[number] += repetition.times * next(gains)
+        read, written, ring = gains
+        launch.read += repetition.times * read
+        launch.written += repetition.times * written
+        launch.ring += repetition.times * ring
+
+    def _move_times(self, repetition: Repetition, now: int) -> None:
+        """Moves all that lies ahead; what was over before ``now`` stays over."""
+        later = repetition.times * repetition.period
+        self.events = [(time + later, order, sequence, payload) for time, order, sequence, payload in self.events]
+        for clock in self.clocks:
+            clock.since += later
+            clock.array_free += later
+            clock.in_flight = [each + later for each in clock.in_flight]
+        for ports in self.ports:
+            for port in ports:
+                port.free += later
+        for link in self.links:
+            self.links[link] += later
+        for server in self.servers:
+            for request in server.pending.values():
+                request.issued += later
 
     def _schedule(self, time: int, order: int, payload: object) -> None:
         self.sequence += 1
@@ -203,12 +315,12 @@ class _Simulation:
 
     def _account_wait(self, actor: Actor, now: int) -> None:
         """Books the time since the actor's last change of state as waiting."""
-        clock = self.clocks[actor.number]
+        clock, number = self.clocks[actor.number], actor.number
         if now > clock.since:
-            if actor.wait == "starved":
-                clock.starved += now - clock.since
+            if actor.wait == "starved" or actor.cursor.instruction is None:
+                self.spent.starved[number] += now - clock.since
             else:
-                clock.blocked += now - clock.since
+                self.spent.blocked[number] += now - clock.since
             clock.since = now
 
     def _attempt(self, actor: Actor, now: int) -> None:
@@ -241,7 +353,7 @@ class _Simulation:
 
     def _drain(self, actor: Actor, now: int) -> None:
         clock = self.clocks[actor.number]
-        clock.busy += clock.array_free - now
+        self.spent.busy[actor.number] += clock.array_free - now
         clock.since = clock.array_free
         self._schedule(clock.array_free, _ATTEMPT, actor)
 
@@ -277,10 +389,10 @@ class _Simulation:
     def _book(self, actor: Actor, hot: int, start: int, end: int, ticks: int) -> None:
         """Books a chunk: ``ticks`` of work, the rest of the time waiting for shared resources."""
         clock = self.clocks[actor.number]
-        clock.busy += ticks
-        clock.stalled += end - start - ticks
+        self.spent.busy[actor.number] += ticks
+        self.spent.stalled[actor.number] += end - start - ticks
         clock.since = end
-        self.hot_ticks[hot] += ticks
+        self.spent.by_instruction[hot] += ticks
         intervals = clock.intervals
         if intervals and intervals[-1][0] == actor.launch and start - intervals[-1][2] <= self.pause:
             intervals[-1] = (actor.launch, intervals[-1][1], end)
@@ -318,24 +430,36 @@ class _Simulation:
         return max(feed, clock.array_free - now - cost.slack)
 
     def _send(self, actor: Actor, instruction: Instruction, cost: Cost, quanta: int, ready: int, now: int) -> int:
-        """Puts a chunk on the ring as the sender reads it; the end of its injection."""
-        channel = self.tokens.channel_of(actor, instruction)
-        source, target = channel.place
-        length = quanta * self.link_ticks
-        start = now
+        """Puts a chunk on the network as the sender reads it; the end of its injection.
+
+        Cut through: each link carries the chunk once, a hop after the one before it, whoever it is for.
+        """
+        link = cast("Link", instruction.link)
+        net = self.machine.net(link.net)
+        hop = net.hop_cycles * self.machine.clock.ticks_per_cycle
+        length = quanta * self._link_ticks(net)
+        arrivals: dict[tuple[int, int], int] = {}
         injected = ready
-        net = cast("Net", self.tokens.net)
-        for link in net.route(source, target, self.machine.cores):
-            start = max(start, self.links.get(link, 0))
-            self.links[link] = start + length
-            if link[0] == source:
-                injected = max(ready, start + length)
-            start += self.hop
-        arrival = max(start + length, injected + self.hop)
-        done, total = actor.done, cast("Phase", actor.phase).quanta
-        self.launch.ring += popped(done + quanta, cost.ring_bytes, total) - popped(done, cost.ring_bytes, total)
-        self._schedule(arrival, _DELIVER, (channel, quanta))
+        for channel in self.tokens.channels_of(actor, instruction)[1]:
+            start, (source, target) = now, channel.place
+            for step in net.route(source, target, self.machine.cores):
+                if step not in arrivals:
+                    start = max(start, self.links.get((net.name, *step), 0))
+                    self.links[net.name, *step] = start + length
+                    arrivals[step] = start + hop
+                start = arrivals[step]
+                if step[0] == source:
+                    injected = max(injected, start - hop + length)
+            arrival = max(start + length, injected + hop)
+            self._schedule(arrival, _DELIVER, (channel, quanta))
+        if arrivals:
+            done, total = actor.done, cast("Phase", actor.phase).quanta
+            self.launch.ring += popped(done + quanta, cost.ring_bytes, total) - popped(done, cost.ring_bytes, total)
         return injected
+
+    def _link_ticks(self, net: Net) -> int:
+        """Ticks that a vector takes a link."""
+        return -(-self.machine.clock.ticks_per_cycle * self.tokens.vector_bytes // net.width)
 
     # ---------------------------------------------------------------------------------------------------- device memory
 
@@ -440,15 +564,16 @@ class _Simulation:
         )
 
     def _unit_time(self, actor: Actor, now: int) -> UnitTime:
-        clock, ns = self.clocks[actor.number], self.machine.clock.nanoseconds
+        spent, number, ns = self.spent, actor.number, self.machine.clock.nanoseconds
+        self._account_wait(actor, now)
         return UnitTime(
             actor.core,
             actor.code.unit,
             actor.code.corelet,
-            ns(clock.busy),
-            ns(clock.starved + now - clock.since),
-            ns(clock.blocked),
-            ns(clock.stalled),
+            ns(spent.busy[number]),
+            ns(spent.starved[number]),
+            ns(spent.blocked[number]),
+            ns(spent.stalled[number]),
         )
 
     def _intervals(self) -> list[Interval]:
@@ -463,7 +588,7 @@ class _Simulation:
         ns = self.machine.clock.nanoseconds
         spots = [
             HotSpot(instruction.location, unit, instruction.kind, ns(ticks))
-            for (unit, instruction), ticks in zip(self.instructions, self.hot_ticks, strict=True)
+            for (unit, instruction), ticks in zip(self.instructions, self.spent.by_instruction, strict=True)
             if ticks
         ]
         return tuple(sorted(spots, key=lambda spot: -spot.busy_ns))
@@ -472,7 +597,7 @@ class _Simulation:
 def _kind(instruction: Instruction, cost: Cost) -> Kind:
     if cost.ddr_bytes:
         return "memory"
-    if instruction.kind == "send":
+    if instruction.link is not None and instruction.link.targets:
         return "send"
     if instruction.kind.startswith("pe_"):
         return "matrix"
@@ -482,3 +607,8 @@ def _kind(instruction: Instruction, cost: Cost) -> Kind:
 def _part(work: int, number: int, phases: int) -> int:
     """The share of ``work`` of one of several phases."""
     return work if phases == 1 else popped(number + 1, work, phases) - popped(number, work, phases)
+
+
+def _number(part: Actor | Phase | TokenQueue) -> int:
+    """The number of an actor or queue; the phase of an actor is told by the actor."""
+    return -1 if isinstance(part, Phase) else part.number

@@ -1,30 +1,26 @@
 """The token machine: a dataflow program without its data, only what fills and empties queues and rings of tiles.
 
-It decides deadlock and it drives the timed simulation: both call the same :meth:`TokenMachine.grant` and
-:meth:`TokenMachine.complete`, so they cannot disagree about what may happen. Because each queue has one writer and one
-reader that block, one maximal run decides for all orders whether the program reaches its end.
+It decides deadlock (:mod:`ktir.backends.dataflow.deadlock`) and it drives the timed simulation: both call the same
+:meth:`TokenMachine.grant` and :meth:`TokenMachine.complete`, so they cannot disagree about what may happen.
 
 Words. *quantum*: the least an instruction does at once; a *phase* is a stretch of quanta with a fixed relation between
-vectors popped and pushed. *grant*: quanta taken from the inputs, with room in the outputs set aside. *peer*: the actor
-on the other side of what an actor waits for.
+vectors popped and pushed. *grant*: quanta taken from the inputs, with room in the outputs set aside.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import gcd, lcm
 from typing import Final, Literal, TypeVar, cast
 
+from ktir.backends.dataflow.cursor import Cursor
 from ktir.backends.dataflow.expression import Evaluator
-from ktir.backends.dataflow.unit_program import Buffer, Cursor, Instruction, Program, Queue, UnitCode
+from ktir.backends.dataflow.unit_program import Buffer, Instruction, Program, Queue, UnitCode
 from ktir.dialect import dfp
-from ktir.errors import DataflowDeadlock, DataflowError, QueueMisuse
+from ktir.errors import DataflowError, QueueMisuse
 
 Wait = Literal["starved", "blocked"]
-_DEADLOCK_REMEDY: Final = (
-    "deepen the queue or add a slot to the buffer that is full, or move the operation that would empty it forward"
-)
 T = TypeVar("T", Queue, Buffer)
 
 
@@ -38,21 +34,22 @@ class Phase:
     quanta: int
     pops: tuple[tuple[int, int], ...] = ()
     pushes: tuple[tuple[int, int], ...] = ()
-    sends: int = 0
-    receives: int = 0
     even: bool = True
+
+    def grain(self, *amounts: int) -> int:
+        """The least quanta in which every stream, and each of ``amounts`` spread over the phase, moves in whole."""
+        streams = [vectors for _, vectors in (*self.pops, *self.pushes)]
+        return lcm(*(self.quanta // gcd(amount, self.quanta) for amount in (*streams, *amounts)))
 
 
 def phases_of(instruction: Instruction, vector_bytes: int) -> tuple[Phase, ...]:
     """The phases of an instruction. ``vector_bytes`` is the grain of what moves outside queues."""
-    if instruction.kind in ("send", "receive"):
-        vectors = -(-instruction.accesses[0].box.bytes // vector_bytes)
-        sends = instruction.kind == "send"
-        return (Phase(vectors, sends=vectors if sends else 0, receives=0 if sends else vectors),)
     if instruction.kind == "sfu_reduce":
         return _reduction_phases(instruction)
     pops = tuple((flow.queue.number, flow.vectors) for flow in instruction.pops)
     pushes = tuple((flow.queue.number, flow.vectors) for flow in instruction.pushes)
+    if instruction.kind == "sfu_scan" and pops[1:]:
+        return (Phase(pops[1][1], pops[1:]), Phase(pops[0][1], pops[:1], pushes, even=pops[0][1] == pushes[0][1]))
     moved = [vectors for _, vectors in (*pops, *pushes)]
     if not moved:
         return (Phase(max(1, -(-sum(a.box.bytes for a in instruction.accesses[-1:]) // vector_bytes))),)
@@ -87,10 +84,10 @@ def _share(group: int, groups: int, vectors: int, queue: int, *, pops: bool) -> 
 class TokenQueue:
     """Vectors in one instance of a queue or channel: ``filled`` may be popped, ``space`` may be pushed."""
 
-    __slots__ = ("consumer", "depth", "filled", "name", "place", "producer", "space")
+    __slots__ = ("consumer", "depth", "filled", "name", "number", "place", "producer", "space")
 
-    def __init__(self, name: str, depth: int, place: tuple[int, int]) -> None:
-        self.name, self.depth, self.place = name, depth, place
+    def __init__(self, number: int, name: str, depth: int, place: tuple[int, int]) -> None:
+        self.number, self.name, self.depth, self.place = number, name, depth, place
         self.filled, self.space = 0, depth
         self.producer: Actor | None = None
         self.consumer: Actor | None = None
@@ -99,15 +96,21 @@ class TokenQueue:
 class TokenRing:
     """Slots of a ring of tiles: reserved and committed by the producer, acquired and released by each consumer."""
 
-    __slots__ = ("acquired", "buffer", "committed", "consumers", "producer", "released", "reserved")
+    __slots__ = ("acquired", "buffer", "committed", "consumers", "number", "producer", "released", "reserved", "slots")
 
-    def __init__(self, buffer: Buffer) -> None:
-        self.buffer = buffer
+    def __init__(self, number: int, buffer: Buffer, slots: int) -> None:
+        self.number, self.buffer, self.slots = number, buffer, slots
         self.reserved = self.committed = 0
         self.acquired: dict[int, int] = {}
         self.released: dict[int, int] = {}
         self.producer: Actor | None = None
         self.consumers: list[Actor] = []
+
+    def state(self) -> list[int]:
+        """Reserved, committed, acquired and released tiles from the last tile that all gave back on."""
+        counts = (self.reserved, self.committed, *self.acquired.values(), *self.released.values())
+        base = min(counts)
+        return [count - base for count in counts]
 
 
 class Actor:
@@ -144,27 +147,35 @@ class Actor:
 class TokenMachine:
     """All actors of a program with their queues. ``woken`` collects actors whose wait may be over."""
 
-    def __init__(self, program: Program, depths: Sequence[int] | None = None) -> None:
-        """``depths`` replaces the declared depths of the queues, in order of declaration."""
+    def __init__(
+        self, program: Program, depths: Sequence[int] | None = None, slots: Sequence[int] | None = None
+    ) -> None:
+        """``depths`` and ``slots`` replace what queues and buffers declare, in order of declaration."""
         self.program = program
         self.depths = list(depths) if depths is not None else [queue.depth for queue in program.queues]
+        self.slots = list(slots) if slots is not None else [buffer.slots for buffer in program.buffers]
         self.net = next(iter(program.machine.nets.values()), None)
         self.actors = [Actor(number, code, core) for number, (core, code) in enumerate(program.actors)]
         self.rings: dict[tuple[int, int], TokenRing] = {}
-        self.channels: dict[tuple[int, int], TokenQueue] = {}
+        self.channels: dict[tuple[str, int, int], TokenQueue] = {}
         self.woken: list[Actor] = []
         self.waiting_at_barrier: list[Actor] = []
         self.vector_bytes = self.net.width if self.net else program.machine.stick_bytes
+        self.instances: list[TokenQueue] = []
         self.phases = {
             id(instruction): phases_of(instruction, self.vector_bytes)
             for code in program.units
             for instruction in code.instructions
         }
-        self.peers: dict[int, Evaluator] = {
-            id(instruction): instruction.peer.evaluator()
+        self.ends: dict[int, tuple[str, list[Evaluator], list[Evaluator]]] = {
+            id(instruction): (
+                link.net,
+                [core.evaluator() for core in link.sources],
+                [core.evaluator() for core in link.targets],
+            )
             for code in program.units
             for instruction in code.instructions
-            if instruction.peer is not None
+            if (link := instruction.link) is not None
         }
         self._tokens: dict[str, Callable[[Actor, Instruction], bool]] = {
             "reserve": self._reserve,
@@ -186,7 +197,7 @@ class TokenMachine:
             for queue in (*use.pops, *use.pushes):
                 key = (actor.core, actor.code.corelet, queue.number)
                 if key not in instances:
-                    instances[key] = TokenQueue(queue.name, self.depths[queue.number], key[:2])
+                    instances[key] = self._queue(queue.name, self.depths[queue.number], key[:2])
                 actor.queues[queue.number] = instances[key]
             for queue in use.pops:
                 actor.queues[queue.number].consumer = actor
@@ -203,29 +214,41 @@ class TokenMachine:
         """The slots of ``buffer`` that ``actor`` sees."""
         key = (actor.core if buffer.per_core else 0, buffer.number)
         if key not in self.rings:
-            self.rings[key] = TokenRing(buffer)
+            self.rings[key] = TokenRing(len(self.rings), buffer, self.slots[buffer.number])
         return self.rings[key]
 
-    def channel(self, source: int, target: int) -> TokenQueue:
-        """What core ``source`` has under way to core ``target``."""
-        key = (source, target)
+    def _queue(self, name: str, depth: int, place: tuple[int, int]) -> TokenQueue:
+        queue = TokenQueue(len(self.instances), name, depth, place)
+        self.instances.append(queue)
+        return queue
+
+    def channel(self, net: str, source: int, target: int) -> TokenQueue:
+        """What core ``source`` has under way to core ``target`` on a network."""
+        key = (net, source, target)
         if key not in self.channels:
-            depth = self.net.depth if self.net else 1
-            self.channels[key] = TokenQueue(f"from core {source} to core {target}", depth, key)
+            depth = self.program.machine.net(net).depth
+            self.channels[key] = self._queue(f"from core {source} to core {target}", depth, key[1:])
         return self.channels[key]
 
-    def channel_of(self, actor: Actor, instruction: Instruction) -> TokenQueue:
-        """The channel that a send or receive uses, now."""
-        peer = self.peers[id(instruction)](actor.core, actor.cursor.indices)
-        if not 0 <= peer < self.program.cores:
-            raise DataflowError(f"there is no core {peer}", location=instruction.location)
-        if instruction.kind == "send":
-            channel = self.channel(actor.core, peer)
-            channel.producer = actor
-        else:
-            channel = self.channel(peer, actor.core)
+    def channels_of(self, actor: Actor, instruction: Instruction) -> tuple[list[TokenQueue], list[TokenQueue]]:
+        """The channels that an instruction receives from and sends to, now."""
+        net, sources, targets = self.ends[id(instruction)]
+        core, indices = actor.core, actor.cursor.indices
+        received = [self.channel(net, peer, core) for peer in self._peers(instruction, sources, core, indices)]
+        sent = [self.channel(net, core, peer) for peer in self._peers(instruction, targets, core, indices)]
+        for channel in received:
             channel.consumer = actor
-        return channel
+        for channel in sent:
+            channel.producer = actor
+        return received, sent
+
+    def _peers(
+        self, instruction: Instruction, ends: Sequence[Evaluator], core: int, indices: Sequence[int]
+    ) -> list[int]:
+        peers = [peer for end in ends if (peer := end(core, indices)) >= 0]
+        if any(peer >= self.program.cores for peer in peers):
+            raise DataflowError(f"there is no core {max(peers)}", location=instruction.location)
+        return peers
 
     # ------------------------------------------------------------------------------------------------------------ steps
 
@@ -250,8 +273,8 @@ class TokenMachine:
         """Takes up to ``most`` quanta of inputs and sets room aside for their outputs; 0 where the actor must wait."""
         quanta = min(most, phase.quanta - actor.done)
         queues = actor.queues
-        if phase.sends or phase.receives:
-            return self._grant_channel(actor, phase, quanta)
+        if id(actor.cursor.instruction) in self.ends:
+            return self._grant_channels(actor, quanta)
         if not phase.even:
             return self._grant_uneven(actor, phase, quanta)
         for number, _ in phase.pops:
@@ -272,18 +295,20 @@ class TokenMachine:
             queues[number].space -= quanta
         return quanta
 
-    def _grant_channel(self, actor: Actor, phase: Phase, quanta: int) -> int:
-        channel = self.channel_of(actor, cast("Instruction", actor.cursor.instruction))
-        if phase.sends:
+    def _grant_channels(self, actor: Actor, quanta: int) -> int:
+        received, sent = self.channels_of(actor, cast("Instruction", actor.cursor.instruction))
+        for channel in received:
+            quanta = min(quanta, channel.filled)
+            if not quanta:
+                return self._wait(actor, "starved", channel)
+        for channel in sent:
             quanta = min(quanta, channel.space)
             if not quanta:
                 return self._wait(actor, "blocked", channel)
+        for channel in received:
+            self._take(channel, quanta)
+        for channel in sent:
             channel.space -= quanta
-            return quanta
-        quanta = min(quanta, channel.filled)
-        if not quanta:
-            return self._wait(actor, "starved", channel)
-        self._take(channel, quanta)
         return quanta
 
     def _grant_uneven(self, actor: Actor, phase: Phase, quanta: int) -> int:
@@ -354,7 +379,7 @@ class TokenMachine:
 
     def _reserve(self, actor: Actor, instruction: Instruction) -> bool:
         ring = self.ring(actor, cast("Buffer", instruction.ring))
-        if ring.reserved - min(ring.released.values(), default=ring.reserved) >= ring.buffer.slots:
+        if ring.reserved - min(ring.released.values(), default=ring.reserved) >= ring.slots:
             self._wait(actor, "blocked", ring)
             return False
         ring.reserved += 1
@@ -418,68 +443,9 @@ class TokenMachine:
         self.waiting_at_barrier = []
         return True
 
-    # -------------------------------------------------------------------------------------------------------- diagnosis
-
     def unfinished(self) -> list[Actor]:
         """Actors that have not reached their end."""
         return [actor for actor in self.actors if actor.cursor.instruction is not None]
-
-    def deadlock(self) -> DataflowDeadlock:
-        """The error that says what waits for what: a cycle if there is one."""
-        waiting = self.unfinished()
-        chain = self._cycle(waiting[0])
-        closed = len(chain) > 1 and chain[0] is chain[-1]
-        lines = [self._why(actor) for actor in (chain[:-1] if closed else chain)]
-        first = chain[0].cursor.instruction or waiting[0].cursor.instruction
-        kind = "they wait for each other in a ring" if closed else "this is why"
-        related = tuple(
-            (instruction.location, self._why(actor))
-            for actor in chain[1:]
-            if (instruction := actor.cursor.instruction) is not None and instruction.location is not None
-        )
-        return DataflowDeadlock(
-            f"{len(waiting)} units can never go on; {kind}:\n  " + "\n  ".join(lines),
-            location=first.location if first else None,
-            remedy=_DEADLOCK_REMEDY if closed else None,
-            related=related,
-        )
-
-    def _cycle(self, start: Actor) -> list[Actor]:
-        chain, seen = [start], {start.number: 0}
-        while (peer := self.peer(chain[-1])) is not None:
-            chain.append(peer)
-            if peer.number in seen:
-                return chain[seen[peer.number] :]
-            seen[peer.number] = len(chain) - 1
-        return chain
-
-    def peer(self, actor: Actor) -> Actor | None:
-        """Whom ``actor`` waits for, if that actor is not at its end."""
-        thing = actor.waits_for
-        if actor.at_barrier:
-            return next((other for other in self.unfinished() if not other.at_barrier), None)
-        if isinstance(thing, TokenQueue):
-            return thing.producer if actor.wait == "starved" else thing.consumer
-        if isinstance(thing, TokenRing):
-            if actor.wait == "starved":
-                return thing.producer
-            return min(thing.consumers, key=lambda consumer: thing.released[consumer.number], default=None)
-        return None
-
-    def _why(self, actor: Actor) -> str:
-        thing = actor.waits_for
-        where = actor.cursor.describe()
-        if actor.cursor.instruction is None:
-            return f"{where}, will never do more"
-        if actor.at_barrier:
-            return f"{where}, waits for the others at the barrier"
-        if isinstance(thing, TokenRing):
-            what = "a full tile" if actor.wait == "starved" else f"a free one of the {thing.buffer.slots} tiles"
-            return f"{where}, waits for {what} of buffer {thing.buffer.name}"
-        if thing is None:
-            return f"{where}, waits"
-        state = "is empty" if actor.wait == "starved" else f"is full with {thing.depth} vectors"
-        return f"{where}, waits because queue {thing.name} {state}"
 
 
 def popped(done: int, vectors: int, quanta: int) -> int:
@@ -517,22 +483,3 @@ _READING: Final = ("acquire", "release")
 
 def _unique(things: Iterator[T]) -> tuple[T, ...]:
     return tuple({thing.number: thing for thing in things}.values())
-
-
-def run_to_verdict(program: Program, depths: Sequence[int] | None = None) -> DataflowDeadlock | None:
-    """Runs the tokens of ``program`` with real capacities; the error if it stops before its end."""
-    machine = TokenMachine(program, depths)
-    ready = deque(machine.actors)
-    while ready:
-        actor = ready.popleft()
-        while (phase := machine.next_phase(actor)) is not None:
-            instruction = actor.cursor.instruction
-            quanta = machine.grant(actor, phase, phase.quanta)
-            if not quanta:
-                break
-            if phase.sends:
-                machine.fill(machine.channel_of(actor, cast("Instruction", instruction)), quanta)
-            machine.complete(actor, phase, quanta)
-        ready.extend(machine.woken)
-        machine.woken.clear()
-    return machine.deadlock() if machine.unfinished() else None

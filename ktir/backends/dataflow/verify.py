@@ -2,7 +2,7 @@
 
 V1 capability (:mod:`verify_capability`), V2 queues and rings have the right ends (:mod:`verify_ends`), V3 what is
 pushed is popped (:mod:`verify_balance`), V7 capacity and overlap and V8 bounds and alignment (:mod:`verify_memory`),
-V4 no deadlock at the declared capacities (:mod:`token_machine`). V4 runs last and only on programs that pass the
+V4 no deadlock at the declared capacities (:mod:`deadlock`). V4 runs last and only on programs that pass the
 others, for a program that pushes too little stops as surely as one that cannot go on; V3, V7 and V8 run only where the
 units and the ends of queues are right.
 """
@@ -13,8 +13,9 @@ from collections.abc import Iterator
 
 from xdsl.ir import Operation
 
-from ktir.backends.dataflow.token_machine import run_to_verdict
-from ktir.backends.dataflow.unit_program import Program, compile_program
+from ktir.backends.dataflow.deadlock import run_to_verdict
+from ktir.backends.dataflow.resolve import compile_program
+from ktir.backends.dataflow.unit_program import Program
 from ktir.backends.dataflow.verify_balance import balance_faults
 from ktir.backends.dataflow.verify_capability import capability_faults
 from ktir.backends.dataflow.verify_ends import end_faults

@@ -1,7 +1,7 @@
 """V3: over the whole program what is pushed is popped, what is committed is taken and given back, what is sent arrives.
 
 Counted symbolically: an instruction contributes its amount times the product of the counts of the loops around it, for
-each core and corelet apart. Only a core number that changes with a loop index makes the loop be walked.
+each core and corelet apart, and so often as the conditions around it hold.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import product
 
+from ktir.backends.dataflow.expression import Expression
+from ktir.backends.dataflow.iteration_space import Space
 from ktir.backends.dataflow.unit_program import Instruction, Program, UnitCode
 from ktir.errors import KtirError, QueueImbalance
 from ktir.location import Location
@@ -111,46 +112,35 @@ def _ring_fault(
 
 
 def _channel_faults(program: Program) -> Iterator[KtirError]:
-    sent: defaultdict[tuple[int, int], _Side] = defaultdict(_Side)
-    received: defaultdict[tuple[int, int], _Side] = defaultdict(_Side)
+    sent: defaultdict[tuple[str, int, int], _Side] = defaultdict(_Side)
+    received: defaultdict[tuple[str, int, int], _Side] = defaultdict(_Side)
     for code in program.units:
         for instruction in code.instructions:
-            if instruction.peer is None:
+            link = instruction.link
+            if link is None:
                 continue
-            amount = instruction.accesses[0].box
+            box = instruction.accesses[0].box
+            vectors = -(-box.bytes // program.machine.stick_bytes)
             for core in code.cores:
-                for peer, times in _peers(instruction, core).items():
-                    sends = instruction.kind == "send"
-                    side = sent[core, peer] if sends else received[peer, core]
-                    vectors = -(-amount.bytes // program.machine.stick_bytes)
-                    side.add(times, vectors, amount.elements, instruction.location)
-    for key in sorted({*sent, *received}):
-        given, taken = sent[key], received[key]
+                space = instruction.space(core)
+                for peer, times in _peers(space, link.sources).items():
+                    received[link.net, peer, core].add(times, vectors, box.elements, instruction.location)
+                for peer, times in _peers(space, link.targets).items():
+                    sent[link.net, core, peer].add(times, vectors, box.elements, instruction.location)
+    for net, source, target in sorted({*sent, *received}):
+        given, taken = sent[net, source, target], received[net, source, target]
         if (given.vectors, given.elements) != (taken.vectors, taken.elements):
             yield QueueImbalance(
-                f"core {key[0]} sends {given.elements} elements to core {key[1]}, which receives {taken.elements}",
+                f"core {source} sends {given.elements} elements to core {target}, which receives {taken.elements}",
                 location=taken.last or given.last,
             )
             return
 
 
-def _peers(instruction: Instruction, core: int) -> dict[int, int]:
-    """How often an instruction names each core."""
-    peer = instruction.peer
-    times = instruction.executions(core)
-    if peer is None or not times:
-        return {}
-    if not peer.depths:
-        return {peer.value(core, [0] * instruction.depth): times}
+def _peers(space: Space, peers: tuple[Expression, ...]) -> dict[int, int]:
+    """How often the iterations name each core; negative numbers stand for nobody."""
     found: dict[int, int] = defaultdict(int)
-    counts = instruction.loop_counts(core)
-    depths = sorted(peer.depths)
-    indices = [0] * len(counts)
-    each = times
-    for depth in depths:
-        each //= counts[depth]
-    for point in product(*(range(counts[depth]) for depth in depths)):
-        for depth, index in zip(depths, point, strict=True):
-            indices[depth] = index
-        found[peer.value(core, indices)] += each
-    return dict(found)
+    for peer in peers:
+        for core, times in space.times_of(peer).items():
+            found[core] += times
+    return {core: times for core, times in found.items() if core >= 0 and times}

@@ -47,7 +47,7 @@ def _instruction_faults(machine: Machine, unit: Unit, code: UnitCode, instructio
             f"{machine.name}: {unit.name} does not multiply {instruction.pops[0].element}",
             location=instruction.location,
         )
-    if instruction.kind in ("sfu_map", "sfu_reduce"):
+    if instruction.kind in ("sfu_map", "sfu_reduce", "sfu_scan"):
         yield from _vector_faults(machine, unit, instruction)
 
 
@@ -63,7 +63,7 @@ def _memory_faults(machine: Machine, unit: Unit, instruction: Instruction) -> It
 
 
 def _vector_faults(machine: Machine, unit: Unit, instruction: Instruction) -> Iterator[KtirError]:
-    block = cast("dfp.SfuMapOp | dfp.SfuReduceOp", instruction.op).body.block
+    block = cast("dfp.SfuMapOp | dfp.FoldOperation", instruction.op).body.block
     for flow in (*instruction.pops, *instruction.pushes):
         if flow.element not in machine.dtypes or machine.dtypes[flow.element].rate_as not in unit.lanes:
             yield NotCapable(

@@ -28,8 +28,8 @@ def memory_faults(program: Program) -> Iterator[KtirError]:
             yield from _descriptor_faults(program.machine, code, instruction)
             for access in instruction.accesses:
                 yield from _bounds_faults(program, code, instruction, access)
-            if instruction.peer is not None:
-                yield from _peer_faults(program, code, instruction, instruction.peer)
+            for peer in instruction.link.peers if instruction.link is not None else ():
+                yield from _peer_faults(program, code, instruction, peer)
 
 
 def _placement_faults(program: Program) -> Iterator[KtirError]:
@@ -107,7 +107,8 @@ def _varies(code: UnitCode, instruction: Instruction, expression: Expression) ->
     """Cores that have to be looked at one by one: one of them where all compute the same."""
     same = isinstance(expression, Linear) and isinstance(expression.constant, int)
     same = same and all(isinstance(factor, int) for _, factor in cast("Linear", expression).terms)
-    return code.cores[:1] if same and all(isinstance(count, int) for count in instruction.counts) else code.cores
+    same = same and not instruction.conditions and all(isinstance(count, int) for count in instruction.counts)
+    return code.cores[:1] if same else code.cores
 
 
 def _bounds_faults(program: Program, code: UnitCode, instruction: Instruction, access: Access) -> Iterator[KtirError]:
@@ -120,9 +121,10 @@ def _bounds_faults(program: Program, code: UnitCode, instruction: Instruction, a
     low, high = access.box.span
     span = program.machine.span_limit_bytes
     for core in _varies(code, instruction, access.offset):
-        if not instruction.executions(core):
+        space = instruction.space(core)
+        if not space.points:
             continue
-        first, last = access.offset.bounds(core, instruction.loop_counts(core))
+        first, last = space.bounds(access.offset)
         if first + low < 0 or last + high > buffer.size:
             yield DescriptorOutOfBounds(
                 f"dfp.{instruction.kind} reaches bytes [{first + low}, {last + high}) of buffer {buffer.name}, "
@@ -141,11 +143,12 @@ def _bounds_faults(program: Program, code: UnitCode, instruction: Instruction, a
 
 def _peer_faults(program: Program, code: UnitCode, instruction: Instruction, peer: Expression) -> Iterator[KtirError]:
     for core in code.cores:
-        if instruction.executions(core):
-            first, last = peer.bounds(core, instruction.loop_counts(core))
-            if first < 0 or last >= program.cores:
+        space = instruction.space(core)
+        if space.points:
+            first, last = space.bounds(peer)
+            if (first < 0 and instruction.kind != "chain") or last >= program.cores:
                 yield DescriptorOutOfBounds(
-                    f"dfp.{instruction.kind} of core {core} names core {first if first < 0 else last}, "
+                    f"dfp.{instruction.kind} of core {core} names core {last if last >= program.cores else first}, "
                     f"the program has {program.cores}",
                     location=instruction.location,
                 )

@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import (
     f16,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.ir.affine import AffineExpr, AffineMap
+from xdsl.ir.affine import AffineConstraintExpr, AffineConstraintKind, AffineExpr, AffineMap, AffineSet
 
 from ktir.dialect import dfp
 
@@ -47,6 +47,51 @@ class Memory:
         dtype = np.dtype(dtype)
         size = int(np.prod(shape)) * dtype.itemsize
         return self.bytes[offset : offset + size].view(dtype).reshape(shape)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Constraints that hold together."""
+
+    constraints: tuple[tuple[AffineConstraintKind, AffineExpr, AffineExpr], ...]
+
+    def __and__(self, other: Condition) -> Condition:
+        return Condition(self.constraints + other.constraints)
+
+
+@dataclass(frozen=True)
+class Affine:
+    """An affine expression that can be compared: ``(i % 2).eq(0)``."""
+
+    expression: AffineExpr
+
+    def _with(self, operation: str, other: Affine | int) -> Affine:
+        right = other.expression if isinstance(other, Affine) else other
+        return Affine(getattr(self.expression, operation)(right))
+
+    def __add__(self, other: Affine | int) -> Affine:
+        return self._with("__add__", other)
+
+    def __sub__(self, other: Affine | int) -> Affine:
+        return self._with("__sub__", other)
+
+    def __mul__(self, other: int) -> Affine:
+        return self._with("__mul__", other)
+
+    def __mod__(self, other: int) -> Affine:
+        return self._with("__mod__", other)
+
+    def __floordiv__(self, other: int) -> Affine:
+        return self._with("__floordiv__", other)
+
+    def eq(self, value: int) -> Condition:
+        return Condition(((AffineConstraintKind.eq, self.expression, AffineExpr.constant(value)),))
+
+    def ge(self, value: int) -> Condition:
+        return Condition(((AffineConstraintKind.ge, self.expression, AffineExpr.constant(value)),))
+
+    def le(self, value: int) -> Condition:
+        return Condition(((AffineConstraintKind.le, self.expression, AffineExpr.constant(value)),))
 
 
 class Unit:
@@ -84,6 +129,18 @@ class Unit:
         outside = self.builder
         self.builder = Builder(InsertPoint.at_end(op.regions[0].block))
         yield op.regions[0].block.args[0]
+        self.builder = outside
+
+    @contextmanager
+    def when(self, condition: Callable[..., Condition], *operands: Index) -> Iterator[None]:
+        """A condition on index values; what is added inside happens where it holds."""
+        dimensions = [Affine(AffineExpr.dimension(number)) for number in range(len(operands))]
+        found = condition(*dimensions)
+        constraints = tuple(AffineConstraintExpr(*each) for each in found.constraints)
+        op = self.add(dfp.IfOp(AffineSet(len(operands), 0, constraints), [self.index(each) for each in operands]))
+        outside = self.builder
+        self.builder = Builder(InsertPoint.at_end(op.regions[0].block))
+        yield
         self.builder = outside
 
     def copy(self, source, source_offset, target, target_offset, counts, src, dst, element=f16, slot=0):

@@ -50,7 +50,7 @@ def renamed_machine() -> str:
     ("program", "size"), [(matmul_program(64, 128, 64, cores=4), 49152), (pointwise_program(3, cores=4), 73728)]
 )
 def test_other_names_change_nothing(program: Program, size: int) -> None:
-    spyre, other = load("spyre"), loads(renamed_machine())
+    spyre, other = load("spyre", calibration="none"), loads(renamed_machine())
     module = parse_module(renamed(print_module(program.module)))
     assert "hbm_ld" not in print_module(module).replace('sym_name = "', "")
     assert verify(program.module, spyre) == [] and verify(module, other) == []

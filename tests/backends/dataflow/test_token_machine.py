@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import f16, f32
 
-from ktir.backends.dataflow.token_machine import TokenMachine, popped, pushed, run_to_verdict
-from ktir.backends.dataflow.unit_program import compile_program
+from ktir.backends.dataflow.deadlock import run_to_verdict
+from ktir.backends.dataflow.resolve import compile_program
+from ktir.backends.dataflow.token_machine import TokenMachine, popped, pushed
 from ktir.dialect import dfp
 from ktir.machine import Machine, load
 from tests.backends.dataflow.programs import Program, binary, matmul_program, pointwise_program
@@ -52,8 +53,9 @@ def run_in_random_order(machine: TokenMachine, choice: random.Random) -> bool:
             instruction = actor.cursor.instruction
             quanta = machine.grant(actor, phase, choice.randint(1, 5))
             if quanta:
-                if phase.sends and instruction is not None:
-                    machine.fill(machine.channel_of(actor, instruction), quanta)
+                if instruction is not None and instruction.link is not None:
+                    for channel in machine.channels_of(actor, instruction)[1]:
+                        machine.fill(channel, quanta)
                 machine.complete(actor, phase, quanta)
                 ready.append(actor)
         ready.extend(machine.woken)

@@ -7,8 +7,8 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, f16, f32, i64
 from xdsl.ir import Operation
 
-from ktir.backends.dataflow.token_machine import run_to_verdict
-from ktir.backends.dataflow.unit_program import compile_program
+from ktir.backends.dataflow.deadlock import run_to_verdict
+from ktir.backends.dataflow.resolve import compile_program
 from ktir.backends.dataflow.verify import check, verify
 from ktir.dialect import dfp
 from ktir.errors import DataflowDeadlock, KtirError

@@ -1,0 +1,56 @@
+"""Skipping what repeats changes nothing: simulated with and without, a program takes the same time to the tick."""
+
+from dataclasses import fields, replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ktir.backends.dataflow.timed import simulate
+from ktir.backends.dataflow.timing import Timing
+from ktir.backends.dataflow.verify import verify
+from ktir.machine import Machine, load
+from tests.backends.dataflow.generated import build, random_shape
+from tests.settings import FULL, examples
+
+MACHINES = (
+    load("spyre", cores=4),
+    load("spyre", {"unit.hbm_ld.outstanding": 3, "unit.hbm_st.outstanding": 2}, cores=4),
+    load("spyre", {"unit.hbm_ld.outstanding": 2}, cores=8),
+)
+"""Four cores or eight: device memory has two servers, each for half of them."""
+EFFORT = ("events", "intervals")
+"""What skipping is allowed to change."""
+
+
+def result(timing: Timing) -> dict[str, object]:
+    return {each.name: getattr(timing, each.name) for each in fields(timing) if each.name not in EFFORT}
+
+
+@settings(max_examples=examples(600), deadline=None)
+@given(st.integers(0, 2**20), st.integers(1, 200), st.sampled_from(MACHINES))
+def test_p5_extrapolated_time_is_simulated_time(seed: int, count: int, machine: Machine) -> None:
+    program = build(random_shape(seed), count).module
+    assert result(simulate(program, machine)) == result(simulate(program, machine, extrapolate=False))
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(st.integers(0, 2**20), st.sampled_from(MACHINES))
+def test_p5_effort_does_not_grow_with_trip_counts(seed: int, machine: Machine) -> None:
+    """A period of the counts 10^3, 10^6, 10^9 leaves the same remainder by all that the conditions divide by."""
+    shape = random_shape(seed)
+    events = [simulate(build(shape, count).module, machine).events for count in (10**3, 10**6, 10**9)]
+    assert len(set(events)) == 1
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(st.integers(0, 2**20))
+def test_verification_does_not_walk_loops(seed: int) -> None:
+    """A thousand million iterations are verified, deadlock and all, in the time of a few."""
+    assert verify(build(random_shape(seed), 10**9).module, MACHINES[0]) == []
+
+
+def test_every_count_up_to_two_hundred_of_one_program() -> None:
+    shape = replace(random_shape(7), cores=4, extra=("first", "third", "last"), passes=True)
+    for count in range(1, 201, 1 if FULL else 23):
+        program = build(shape, count).module
+        assert result(simulate(program, MACHINES[0])) == result(simulate(program, MACHINES[0], extrapolate=False))
