@@ -1,39 +1,56 @@
-"""Floats and affine expressions look as real MLIR prints them, on generated values."""
-
-import re
+"""Numbers and affine expressions look as real MLIR prints them, on generated values."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from xdsl.dialects.builtin import AffineMapAttr, AnyFloat, bf16, f16, f32, f64
+from xdsl.dialects.builtin import AffineMapAttr
 from xdsl.ir.affine import AffineMap
 
-from ktir.dialect.text.floats import float_text
+from ktir.dialect.context import create_context
 from ktir.dialect.text.parser import parse_module
 from ktir.dialect.text.printer import print_module
 from tests.oracle.mlir import mlir_prints
 from tests.settings import examples
 
-FLOATS: dict[str, AnyFloat] = {"f16": f16, "bf16": bf16, "f32": f32, "f64": f64}
+FLOATS = {
+    **{"f16": 16, "bf16": 16, "f32": 32, "f64": 64, "tf32": 19, "f4E2M1FN": 4, "f6E2M3FN": 6, "f6E3M2FN": 6},
+    **dict.fromkeys(("f8E5M2", "f8E4M3", "f8E4M3FN", "f8E5M2FNUZ", "f8E4M3FNUZ", "f8E4M3B11FNUZ", "f8E3M4"), 8),
+}
+"""Bits of each type whose every pattern is a value of its own."""
 
 
-@given(st.sampled_from(sorted(FLOATS)), st.lists(st.binary(min_size=8, max_size=8), min_size=1, max_size=60))
-@settings(max_examples=examples(300), deadline=None)
-def test_floats(name: str, bits: list[bytes]) -> None:
-    kind = FLOATS[name]
-    size = kind.compile_time_size
-    patterns = [int.from_bytes(each[:size], "little") for each in bits]
-    text = "\n".join(f'"t.t"() {{v = 0x{pattern:0{2 * size}X} : {name}}} : () -> ()' for pattern in patterns)
-    theirs = re.findall(r"v = (\S+) : ", mlir_prints(text))
-    ours = [float_text(kind.unpack(pattern.to_bytes(size, "little"), 1)[0], kind) for pattern in patterns]
-    assert [t for t in theirs if not is_nan(t, kind)] == [o for o in ours if not is_nan(o, kind)]
+def attributes(literals: list[str], kind: str) -> str:
+    """A text that holds numbers alone, in a row, and as all elements of a tensor."""
+    lines = [
+        f'"t.t"() {{v = {literal} : {kind}, w = dense<[{literal}, 1.5]> : tensor<2x{kind}>, '
+        f"x = dense<{literal}> : tensor<2x{kind}>}} : () -> ()"
+        for literal in literals
+    ]
+    return "\n".join(lines)
 
 
-def is_nan(text: str, kind: AnyFloat) -> bool:
-    """Whether ``text`` is the bits of a NaN, whose payload Python does not keep."""
-    if not text.startswith("0x"):
-        return False
-    value = kind.unpack(int(text, 16).to_bytes(kind.compile_time_size, "little"), 1)[0]
-    return value != value
+def check(text: str) -> None:
+    """Our text of ``text`` is that of MLIR, and is read as the same numbers."""
+    context = create_context(allow_unregistered=True)
+    ours = print_module(module := parse_module(text, context=context))
+    assert ours == mlir_prints(text)
+    assert parse_module(ours, context=context).is_structurally_equivalent(module)
+
+
+@given(st.sampled_from(sorted(FLOATS)), st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=40))
+@settings(max_examples=examples(600), deadline=None)
+def test_floats_by_their_bits(kind: str, patterns: list[int]) -> None:
+    bits = FLOATS[kind]
+    check(attributes([f"0x{pattern >> (64 - bits):0{-(-bits // 4)}X}" for pattern in patterns], kind))
+
+
+@given(
+    st.sampled_from(sorted(FLOATS)),
+    st.lists(st.floats(allow_nan=False, allow_infinity=False).map("{:.17e}".format), min_size=1, max_size=20)
+    | st.lists(st.decimals(-70000, 70000, places=3).map("{:f}".format), min_size=1, max_size=20),
+)
+@settings(max_examples=examples(600), deadline=None)
+def test_floats_by_their_digits(kind: str, literals: list[str]) -> None:
+    check(attributes(literals, kind))
 
 
 def expressions(dims: int, symbols: int) -> st.SearchStrategy[str]:

@@ -34,9 +34,9 @@ def repair_all() -> None:
 
 
 def _builtin() -> Dialect:
-    from xdsl.dialects.builtin import Builtin
+    from ktir.dialect.overlay.builtin import BUILTIN
 
-    return Builtin
+    return BUILTIN
 
 
 def _func() -> Dialect:

@@ -2,31 +2,39 @@
 
 * ``apply``, ``min`` and ``max`` are printed as MLIR does, without a space after the map; ``max`` exists.
 * ``load`` and ``store`` take values as dimensions and ``symbol(%n)`` as symbols, as MLIR does.
+* ``for`` says, where locations are printed, where its variable comes from.
 * ``if`` has its short text.
+* ``parallel`` is in the module ``affine_parallel``.
 * ``delinearize_index`` and ``linearize_index`` exist.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects import affine
-from xdsl.dialects.affine import Affine
+from xdsl.dialects.affine import (
+    Affine,
+    _print_affine_for_bound,  # pyright: ignore[reportPrivateUsage]
+)
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AffineMapAttr,
     AffineSetAttr,
     DenseArrayBase,
     IndexType,
+    IntegerAttr,
     MemRefType,
     UnitAttr,
     i64,
 )
+from xdsl.dialects.utils import print_assignment
 from xdsl.ir import Attribute, Block, Dialect, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
+    BaseAttr,
+    EqAttrConstraint,
     IRDLOperation,
     irdl_op_definition,
     operand_def,
@@ -42,49 +50,23 @@ from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
+from ktir.dialect.overlay.affine_parallel import repair_parallel
+from ktir.dialect.overlay.affine_text import parse_bound_operands, parse_map, print_bound, print_results
 from ktir.dialect.overlay.repair import extended, replace_text
 from ktir.dialect.text.affine_reader import Subscripts
-from ktir.maths.affine import expression_text
+from ktir.dialect.text.printer import KtirPrinter
 
-# ---------------------------------------------------------------------------------------------------- maps and operands
-
-
-def _print_bound(printer: Printer, bound: AffineMapAttr | AffineSetAttr, operands: Sequence[SSAValue]) -> None:
-    """``#map(%d0, %d1)[%s0]``"""
-    dims = bound.data.num_dims
-    printer.print_string(" ")
-    printer.print_attribute(bound)
-    with printer.in_parens():
-        printer.print_list(operands[:dims], printer.print_ssa_value)
-    if operands[dims:]:
-        with printer.in_square_brackets():
-            printer.print_list(operands[dims:], printer.print_ssa_value)
-
-
-def _parse_bound_operands(parser: Parser) -> Sequence[SSAValue]:
-    """``(%d0, %d1)[%s0]``"""
-    position = parser.pos
-    names = parser.parse_comma_separated_list(Parser.Delimiter.PAREN, parser.parse_unresolved_operand)
-    names += parser.parse_optional_comma_separated_list(Parser.Delimiter.SQUARE, parser.parse_unresolved_operand) or []
-    return parser.resolve_operands(names, [IndexType()] * len(names), position)
+# ------------------------------------------------------------------------------------------------------ apply, min, max
 
 
 def _print_apply(op: affine.ApplyOp, printer: Printer) -> None:
-    _print_bound(printer, op.map, op.mapOperands)
+    print_bound(printer, op.map, op.mapOperands)
     printer.print_op_attributes(op.attributes)
 
 
 def _print_min(op: Any, printer: Printer) -> None:
-    _print_bound(printer, op.map, op.arguments)
+    print_bound(printer, op.map, op.arguments)
     printer.print_op_attributes(op.attributes)
-
-
-def _parse_map(parser: Parser) -> AffineMapAttr:
-    position = parser.pos
-    map = parser.parse_attribute()
-    if not isinstance(map, AffineMapAttr):
-        parser.raise_error("expected an affine map", position)
-    return map
 
 
 @irdl_op_definition
@@ -101,8 +83,8 @@ class MaxOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> MaxOp:
-        map = _parse_map(parser)
-        operands = _parse_bound_operands(parser)
+        map = parse_map(parser)
+        operands = parse_bound_operands(parser)
         return cls.build(
             operands=[operands],
             properties={"map": map},
@@ -142,16 +124,8 @@ def _parse_access(
 
 def _print_access(printer: Printer, op: Any) -> None:
     printer.print_ssa_value(op.memref)
-    map = op.map.data
-    placeholders = [f"{{{number}}}" for number in range(map.num_dims + map.num_symbols)]
-    dims, symbols = placeholders[: map.num_dims], [f"symbol({each})" for each in placeholders[map.num_dims :]]
-    text = ", ".join(expression_text(result, dims=dims, syms=symbols) for result in map.results)
     with printer.in_square_brackets():
-        for number, part in enumerate(re.split(r"\{(\d+)\}", text)):
-            if number % 2:
-                printer.print_ssa_value(op.indices[int(part)])
-            else:
-                printer.print_string(part)
+        print_results(printer, op.map.data.results, op.map.data, op.indices)
     printer.print_op_attributes(op.attributes)
     printer.print_string(" : ")
     printer.print_attribute(op.memref.type)
@@ -185,6 +159,35 @@ def _print_store(op: affine.StoreOp, printer: Printer) -> None:
     _print_access(printer, op)
 
 
+# ----------------------------------------------------------------------------------------------------------------- for
+
+
+def _print_for(op: affine.ForOp, printer: Printer) -> None:
+    """As the stock text, but it says where the variable comes from if locations are printed."""
+    induction, *carried = op.body.block.args
+    printer.print_string(" ")
+    printer.print_ssa_value(induction)
+    if isinstance(printer, KtirPrinter):
+        printer.print_argument_location(induction)
+    printer.print_string(" = ")
+    _print_affine_for_bound(printer, op.lowerBoundMap, op.lowerBoundOperands, "max")
+    printer.print_string(" to ")
+    _print_affine_for_bound(printer, op.upperBoundMap, op.upperBoundOperands, "min")
+    if op.step.value.data != 1:
+        printer.print_string(f" step {op.step.value.data}")
+    if carried:
+        printer.print_string(" iter_args(")
+        printer.print_list(zip(carried, op.inits, strict=True), lambda pair: print_assignment(printer, *pair))
+        printer.print_string(") -> (")
+        printer.print_list(op.res.types, printer.print_attribute)
+        printer.print_string(")")
+    printer.print_string(" ")
+    printer.print_region(
+        op.body, print_entry_block_args=False, print_empty_block=False, print_block_terminators=bool(carried)
+    )
+    printer.print_op_attributes(op.attributes)
+
+
 # ------------------------------------------------------------------------------------------------------------------ if
 
 
@@ -193,7 +196,7 @@ def _parse_if(cls: type[affine.IfOp], parser: Parser) -> affine.IfOp:
     condition = parser.parse_attribute()
     if not isinstance(condition, AffineSetAttr):
         parser.raise_error("expected an integer set", position)
-    operands = _parse_bound_operands(parser)
+    operands = parse_bound_operands(parser)
     types: Sequence[Attribute] = ()
     if parser.parse_optional_punctuation("->") is not None:
         given = parser.parse_optional_comma_separated_list(Parser.Delimiter.PAREN, parser.parse_type)
@@ -219,7 +222,7 @@ def _with_yield(region: Region) -> Region:
 
 
 def _print_if(op: affine.IfOp, printer: Printer) -> None:
-    _print_bound(printer, op.condition, op.args)
+    print_bound(printer, op.condition, op.args)
     if len(op.res) == 1:
         printer.print_string(" -> ")
         printer.print_attribute(op.res[0].type)
@@ -291,7 +294,7 @@ class LinearizeIndexOp(IRDLOperation):
     multi_index = var_operand_def(IndexType)
     dynamic_basis = var_operand_def(IndexType)
     static_basis = prop_def(DenseArrayBase.constr(i64))
-    disjoint = opt_prop_def(UnitAttr)
+    disjoint = opt_prop_def(BaseAttr(UnitAttr) | EqAttrConstraint(IntegerAttr.from_bool(False)))
     linear_index = result_def(IndexType)
 
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
@@ -300,7 +303,7 @@ class LinearizeIndexOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> LinearizeIndexOp:
-        disjoint = UnitAttr() if parser.parse_optional_keyword("disjoint") is not None else None
+        is_disjoint = parser.parse_optional_keyword("disjoint") is not None
         position = parser.pos
         names = parser.parse_comma_separated_list(Parser.Delimiter.SQUARE, parser.parse_unresolved_operand)
         parser.parse_keyword("by")
@@ -309,13 +312,16 @@ class LinearizeIndexOp(IRDLOperation):
         parser.parse_punctuation(":")
         return cls.build(
             operands=[parser.resolve_operands(names, [IndexType()] * len(names), position), dynamic],
-            properties={"static_basis": static, "disjoint": disjoint},
+            properties={
+                "static_basis": static,
+                "disjoint": UnitAttr() if is_disjoint else IntegerAttr.from_bool(False),
+            },
             attributes=attributes,
             result_types=[parser.parse_type()],
         )
 
     def print(self, printer: Printer) -> None:
-        printer.print_string(" disjoint [" if self.disjoint is not None else " [")
+        printer.print_string(" disjoint [" if isinstance(self.disjoint, UnitAttr) else " [")
         printer.print_list(self.multi_index, printer.print_ssa_value)
         printer.print_string("] by ")
         _print_basis(printer, self.static_basis, self.dynamic_basis)
@@ -366,7 +372,9 @@ def _repaired() -> Dialect:
     replace_text(affine.MinOp, print=_print_min)
     replace_text(affine.LoadOp, _parse_load, _print_load)
     replace_text(affine.StoreOp, _parse_store, _print_store)
+    replace_text(affine.ForOp, print=_print_for)
     replace_text(affine.IfOp, _parse_if, _print_if)
+    repair_parallel()
     return extended(Affine, [MaxOp, DelinearizeIndexOp, LinearizeIndexOp])
 
 

@@ -33,6 +33,7 @@ from xdsl.traits import ConstantLike, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from ktir.dialect.overlay.repair import extended, redefine, replace_text
+from ktir.dialect.text.printer import KtirPrinter
 
 RESERVED = ("sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs")
 """Properties that the text of a function says in words of its own."""
@@ -134,9 +135,8 @@ def _print_parameter(printer: Printer, parameter: SSAValue | Attribute, attribut
         printer.print_string(": ")
     printer.print_attribute(parameter.type if isinstance(parameter, SSAValue) else parameter)
     printer.print_op_attributes(attributes.data)
-    if printer.print_debuginfo and isinstance(parameter, BlockArgument):
-        printer.print_string(" ")
-        printer.print_attribute(parameter.location)
+    if isinstance(printer, KtirPrinter) and isinstance(parameter, BlockArgument):
+        printer.print_argument_location(parameter)
 
 
 def _print_results(op: func.FuncOp, printer: Printer) -> None:

@@ -4,7 +4,8 @@
   with its properties in alphabetical order.
 * ``generic`` and ``index`` are checked as MLIR checks them; ``index`` may stand in ``map``.
 * Operands that disagree on the extent of a loop are refused.
-* The other operations are in the modules ``linalg_regions``, ``linalg_contractions`` and ``linalg_named``.
+* The other operations are in the modules ``linalg_regions``, ``linalg_contractions``, ``linalg_named`` and
+  ``linalg_pack``.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from xdsl.utils.exceptions import VerifyException
 from ktir.dialect.overlay import linalg_contractions, linalg_named, linalg_regions
 from ktir.dialect.overlay.arith import ARITH
 from ktir.dialect.overlay.linalg_extents import require_one_extent_per_loop
+from ktir.dialect.overlay.linalg_pack import PackOp, UnpackOp
 from ktir.dialect.overlay.linalg_text import (
     element,
     parse_operands,
@@ -153,7 +155,7 @@ def _repaired() -> Dialect:
     parents = HasParent(linalg.GenericOp, linalg_regions.MapOp)
     replace_traits(linalg.IndexOp, lambda trait: parents if isinstance(trait, HasParent) else trait)
     replace_text(linalg.GenericOp, _parse_generic, _print_generic)
-    added = [*linalg_regions.repaired(), *linalg_contractions.repaired(), *linalg_named.repaired()]
+    added = [*linalg_regions.repaired(), *linalg_contractions.repaired(), *linalg_named.repaired(), PackOp, UnpackOp]
     attributes = [linalg_contractions.TypeFnAttr, linalg_named.ElementwiseKindAttr]
     repaired = extended(Linalg, added, attributes)
     for kind in repaired.operations:

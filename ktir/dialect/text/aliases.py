@@ -1,6 +1,6 @@
-"""Names at the top and the end of a text: ``#map``, ``#set`` and, where locations are printed, ``#loc``.
+"""Names at the top and the end of a text: ``#map``, ``#set``, ``#distinct`` and ``#loc``.
 
-As in MLIR, an alias stands after those that it is made of, locations come before maps and maps before sets, and
+As in MLIR, an alias stands after those that it is made of, those of one depth in alphabetical order of their kinds, and
 locations of operations are defined at the end of the text; those of block arguments, which are also written out where
 they stand, at its top.
 """
@@ -25,9 +25,10 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
+from ktir.dialect.overlay.builtin import DistinctAttr
 from ktir.maths.affine import map_text, set_text
 
-Named = AffineMapAttr | AffineSetAttr | LocationAttr
+Named = AffineMapAttr | AffineSetAttr | DistinctAttr | LocationAttr
 """An attribute that has an alias."""
 
 
@@ -52,25 +53,25 @@ class Aliases:
         number = self.numbers.setdefault(attribute, len(self.numbers))
         return f"\x00{number}\x00"
 
-    def note_location(self, location: LocationAttr, *, deferred: bool) -> int:
-        """Notes a location and those inside it; returns how deep it nests."""
-        if location not in self.seen:
+    def note(self, attribute: Named, *, deferred: bool = False) -> int:
+        """Notes an attribute and those inside it; returns how deep it nests."""
+        if attribute not in self.seen:
             if deferred:
-                self.deferred.add(location)
-            self.seen[location] = 0
-            depths = [self.note_location(part, deferred=deferred) for part in parts_of(location)]
-            self.seen[location] = 1 + max(depths) if depths else 0
+                self.deferred.add(attribute)
+            self.seen[attribute] = 0
+            depths = [self.note(part, deferred=deferred) for part in parts_of(attribute)]
+            self.seen[attribute] = 1 + max(depths) if depths else 0
         elif not deferred:
-            self._keep_at_top(location)
-        return self.seen[location]
+            self._keep_at_top(attribute)
+        return self.seen[attribute]
 
-    def _keep_at_top(self, location: LocationAttr) -> None:
-        self.deferred.discard(location)
-        for part in parts_of(location):
+    def _keep_at_top(self, attribute: Named) -> None:
+        self.deferred.discard(attribute)
+        for part in parts_of(attribute):
             self._keep_at_top(part)
 
     def names(self) -> dict[Named, str]:
-        """``loc``, ``loc1``, .., then ``map``, ``map1``, .., then ``set``, ``set1``, ..; deeper ones after others."""
+        """``loc``, ``loc1``, .., ``map``, ``map1``, .., ``set``, ``set1``, ..; deeper ones after others."""
         order = sorted(self.seen, key=lambda each: (self.seen[each], _kind(each)))
         counts: dict[str, int] = {}
         names: dict[Named, str] = {}
@@ -107,6 +108,8 @@ def _kind(attribute: Named) -> str:
             return "map"
         case AffineSetAttr():
             return "set"
+        case DistinctAttr():
+            return "distinct"
         case _:
             return "loc"
 
@@ -114,24 +117,24 @@ def _kind(attribute: Named) -> str:
 # ----------------------------------------------------------------------------------------------------------- locations
 
 
-def parts_of(location: LocationAttr) -> list[LocationAttr]:
-    """The locations that ``location`` is made of and that are named on their own."""
-    match location:
+def parts_of(attribute: Named) -> list[Named]:
+    """What ``attribute`` is made of and that has a name of its own."""
+    match attribute:
         case NameLoc(location=UnknownLoc() | NoneAttr()):
             return []
         case NameLoc():
-            return [cast(LocationAttr, location.location)]
+            return [cast(LocationAttr, attribute.location)]
         case CallSiteLoc():
-            return [cast(LocationAttr, location.callee), cast(LocationAttr, location.caller)]
+            return [cast(LocationAttr, attribute.callee), cast(LocationAttr, attribute.caller)]
         case FusedLoc():
-            return [*cast(ArrayAttr[LocationAttr], location.locations)]
+            return [*cast(ArrayAttr[LocationAttr], attribute.locations)]
+        case DistinctAttr() if isinstance(attribute.referenced, Named):
+            return [attribute.referenced]
         case _:
             return []
 
 
-def location_text(
-    location: LocationAttr, text_of: Callable[[Attribute], str], part: Callable[[LocationAttr], str]
-) -> str:
+def location_text(location: LocationAttr, text_of: Callable[[Attribute], str], part: Callable[[Named], str]) -> str:
     """``location`` without ``loc(..)`` around it; ``part`` writes a location inside, ``text_of`` any attribute."""
     match location:
         case UnknownLoc():

@@ -31,7 +31,7 @@ def float_text(value: float, type: AnyFloat) -> str:
 
 def bits_text(value: float, type: AnyFloat) -> str:
     """The bits of ``value``, as ``0xFF800000``."""
-    return f"0x{type.pack((value,))[::-1].hex().upper()}"
+    return f"0x{int.from_bytes(type.pack((value,)), 'little'):X}"
 
 
 def significant_digits(type: AnyFloat) -> int:
@@ -51,11 +51,7 @@ def significant_digits(type: AnyFloat) -> int:
 
 
 def _reads_back(text: str, value: float, type: AnyFloat) -> bool:
-    try:
-        packed = type.pack((float(text),))
-    except OverflowError:
-        return False
-    return packed == type.pack((value,))
+    return type.pack((float(text),)) == type.pack((value,))
 
 
 def _short(value: float) -> str:

@@ -11,28 +11,22 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from math import prod
 from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
-    AnyFloat,
-    ComplexType,
-    IndexType,
-    IntegerType,
     LocationAttr,
     ModuleOp,
     StringAttr,
     UnknownLoc,
 )
-from xdsl.ir import Block, Operation, TypeAttribute
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue, TypeAttribute
 from xdsl.ir.affine import AffineMap, AffineSet
 from xdsl.irdl import IRDLOperation, OptPropertyDef
-from xdsl.parser import AttrParser
 from xdsl.parser.generic_parser import ParserState
 from xdsl.utils.exceptions import ParseError as XdslParseError
 from xdsl.utils.exceptions import VerifyException
@@ -46,8 +40,9 @@ from ktir.dialect.text.affine_reader import parse_map, parse_set
 from ktir.dialect.text.leniency import HasOldForm, ToleratesSpellings
 from ktir.dialect.text.lexer import KtirLexer
 from ktir.dialect.text.limits import MAX_NESTING, first_too_deep, recursion_room
+from ktir.dialect.text.literals import LiteralParser
 from ktir.dialect.text.old_spellings import PLANNED_OPERATIONS, REMOVED_OPERATIONS, RENAMED_TYPES, new_name
-from ktir.dialect.text.quick_parser import QuickParser, without_collections
+from ktir.dialect.text.quick_parser import without_collections
 from ktir.dialect.verification import verify
 from ktir.errors import Diagnostic, KtirError, NestingTooDeep, ParseError
 from ktir.location import Location
@@ -57,9 +52,6 @@ TOLERATED = "ToleratedSpelling"
 
 MAX_INTEGER_WIDTH = (1 << 24) - 1
 """As in MLIR."""
-
-MAX_DENSE_ELEMENTS = 1 << 24
-"""Elements of one dense literal: each is held, even where all are the same."""
 
 REMEDIES = {
     "M1": "write 'ktdp.' for 'ktir.'",
@@ -77,6 +69,7 @@ REMEDIES = {
     "T1": "move the definition before the first operation of the text",
     "T2": "move the definition before the first use",
     "T3": "write ': tensor<..xi1>, tensor<..>'",
+    "T4": "write a decimal point, 1.0 for 1",
 }
 
 
@@ -153,7 +146,7 @@ class Lines:
         return Location(self.file, line + 1, position - self.starts[line] + 1)
 
 
-class KtirParser(QuickParser, ToleratesSpellings):
+class KtirParser(LiteralParser, ToleratesSpellings):
     """xDSL's parser, repaired where KTIR needs it."""
 
     def __init__(self, context: Context, text: str, lines: Lines, *, strict: bool) -> None:
@@ -162,7 +155,9 @@ class KtirParser(QuickParser, ToleratesSpellings):
         self.lines, self.strict = lines, strict
         self.file_name = StringAttr(lines.file)
         self.diagnostics: list[Diagnostic] = []
+        self.said_unknown = UnknownLoc()
         self.resolved_ahead: set[str] = set()
+        self.argument_locations: dict[Position, LocationAttr] = {}
 
     # ------------------------------------------------------------------------------------------------ tolerated texts
 
@@ -191,7 +186,7 @@ class KtirParser(QuickParser, ToleratesSpellings):
         if len(operations) == 1 and isinstance(operations[0], ModuleOp):
             return operations[0]
         module = ModuleOp(operations)
-        module.location = self._place(0)
+        module.location = self._file_location(self.file_name, 0, 0)
         return module
 
     def _fail_undefined(self) -> None:
@@ -207,7 +202,7 @@ class KtirParser(QuickParser, ToleratesSpellings):
         bound_results = self._parse_op_result_list()
         name_position = self.pos
         op = self._parse_named_operation()
-        if isinstance(op.location, UnknownLoc):
+        if self._has_no_location(op):
             op.location = self._place(name_position)
         self._place_implied(op)
         expected = sum(size for _, size in bound_results)
@@ -289,18 +284,29 @@ class KtirParser(QuickParser, ToleratesSpellings):
         for region in op.regions:
             for block in region.blocks:
                 for implied in block.ops:
-                    if isinstance(implied.location, UnknownLoc):
+                    if self._has_no_location(implied):
                         implied.location = op.location
+
+    def _has_no_location(self, value: Operation | SSAValue) -> bool:
+        """Whether the text says nothing of where ``value`` comes from; ``loc(unknown)`` says something."""
+        location = value.location if isinstance(value, Operation | BlockArgument) else None
+        return isinstance(location, UnknownLoc) and location is not self.said_unknown
+
+    def _register_ssa_definition(self, name: str, values: Sequence[SSAValue], span: Span) -> None:
+        super()._register_ssa_definition(name, values, span)
+        for value in values:
+            if isinstance(value, BlockArgument) and self._has_no_location(value):
+                value.location = self.argument_locations.pop(span.start, None) or self._place(span.start)
 
     def _place(self, position: Position) -> LocationAttr:
         place = self.lines.location(position)
         return self._file_location(self.file_name, place.line, place.column)
 
     def parse_argument(self, *, expect_type: bool = True) -> Any:
-        """``%x : type`` and, as MLIR prints it with debug information, its location."""
+        """``%x : type`` or ``%x`` and, as MLIR prints it with debug information, its location."""
         argument = super().parse_argument(expect_type=expect_type)
-        if isinstance(argument, self.Argument):
-            argument.location = self.parse_optional_location()
+        if (location := self.parse_optional_location()) is not None:
+            self.argument_locations[argument.name.start] = location
         return argument
 
     # --------------------------------------------------------------------------------------------------------- aliases
@@ -320,6 +326,8 @@ class KtirParser(QuickParser, ToleratesSpellings):
             self._resolve_ahead(self._current_token.text)
         if self._current_token.text == "fused":
             return self._parse_fused_location()
+        if self.parse_optional_keyword("unknown") is not None:
+            return self.said_unknown
         return super()._parse_location()
 
     def _parse_fused_location(self) -> LocationAttr:
@@ -389,27 +397,3 @@ class KtirParser(QuickParser, ToleratesSpellings):
             return super()._parse_dialect_type_or_attribute_body(*arguments, **named)
         except VerifyException as fault:
             self.raise_error(str(fault), position)
-
-    def _parse_dense_literal_type(self) -> Any:
-        position = self.pos
-        type = super()._parse_dense_literal_type()
-        if (elements := prod(type.get_shape())) > MAX_DENSE_ELEMENTS:
-            self.raise_error(f"dense literal of {elements} elements; at most {MAX_DENSE_ELEMENTS} are held", position)
-        return type
-
-    def _parse_tensor_literal_element(self) -> AttrParser._TensorLiteralElement:
-        element = super()._parse_tensor_literal_element()
-        is_bits = element.span.text.startswith(("0x", "-0x")) and type(element.value) is int
-        return BitPattern(element.is_negative, element.value, element.span) if is_bits else element
-
-
-class BitPattern(AttrParser._TensorLiteralElement):
-    """A hexadecimal number in a dense literal: for a float type it is the bits, not the value."""
-
-    def to_type(self, parser: AttrParser, type: AnyFloat | IntegerType | IndexType | ComplexType) -> Any:
-        if not isinstance(type, AnyFloat):
-            return super().to_type(parser, type)
-        bits = self.to_int(parser, allow_negative=False)
-        if bits >> type.bitwidth:
-            parser.raise_error(f"hexadecimal float constant out of range for {type}", self.span)
-        return type.unpack(bits.to_bytes(type.compile_time_size, "little"), 1)[0]

@@ -24,7 +24,6 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     Builtin,
     CallSiteLoc,
-    DenseIntOrFPElementsAttr,
     FileLineColLoc,
     Float64Type,
     FloatAttr,
@@ -40,24 +39,22 @@ from xdsl.dialects.builtin import (
     NoneAttr,
     Signedness,
     TensorType,
+    UnitAttr,
     UnknownLoc,
     UnrankedMemRefType,
     UnregisteredOp,
     VectorType,
-    i1,
     i64,
 )
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove
 
+from ktir.dialect.overlay.builtin import DistinctAttr
 from ktir.dialect.text.aliases import Aliases, Named, location_text, plain_affine
 from ktir.dialect.text.floats import float_text
 from ktir.dialect.text.limits import recursion_room
-
-HEX_FROM = 100
-"""Dense literals of more elements than this are written as one string of bytes."""
 
 
 def print_module(
@@ -117,7 +114,7 @@ class KtirPrinter(Printer):
 
     def print_op(self, op: Operation) -> None:
         if self.print_debuginfo:
-            self.aliases.note_location(op.location, deferred=True)
+            self.aliases.note(op.location, deferred=True)
         self._print_results(op)
         isolated = op.has_trait(IsolatedFromAbove, value_if_unregistered=False)
         if isolated:
@@ -172,6 +169,11 @@ class KtirPrinter(Printer):
                 self.print_list(block.args, self.print_block_argument)
         self.print_string(f":  // {self._predecessors(block)}")
         super().print_block(block, False, print_block_terminator)
+
+    def print_successors(self, successors: Sequence[Block]) -> None:
+        if successors:
+            with self.in_square_brackets():
+                self.print_list(successors, self.print_block_name)
 
     def _predecessors(self, block: Block) -> str:
         """``pred: ^bb0`` or ``2 preds: ^bb0, ^bb1``, one for each way into ``block``."""
@@ -251,27 +253,35 @@ class KtirPrinter(Printer):
         else:
             writer(self, attribute)
 
-    def print_affine(self, attribute: AffineMapAttr | AffineSetAttr) -> None:
-        """The name of a map or set."""
+    def print_name(self, attribute: Named) -> None:
+        """The name of a map, set or location."""
+        self.aliases.note(attribute)
         self.print_string(f"#{self.aliases.get(attribute)}")
 
-    def print_argument_location(self, location: LocationAttr) -> None:
-        """A location that is written out where it stands."""
-        self.aliases.note_location(location, deferred=False)
-        self._print_location(location)
+    def print_distinct(self, attribute: DistinctAttr) -> None:
+        """An attribute with an identity, by its name unless it refers to nothing."""
+        if attribute.referenced == UnitAttr():
+            attribute.print_builtin(self)
+        else:
+            self.print_name(attribute)
+
+    def print_argument_location(self, argument: BlockArgument) -> None:
+        """Where ``argument`` comes from, written out, if locations are printed."""
+        if self.print_debuginfo:
+            self.aliases.note(argument.location)
+            self.print_string(f" loc({self.definition(argument.location)})")
+
+    def print_block_argument(self, arg: BlockArgument, print_type: bool = True) -> None:
+        self.print_ssa_value(arg)
+        if print_type:
+            self.print_string(": ")
+            self.print_attribute(arg.type)
+            self.print_argument_location(arg)
 
     def print_array(self, attribute: ArrayAttr[Attribute]) -> None:
         self.print_string("[")
         self.print_list(attribute.data, self._print_element)
         self.print_string("]")
-
-    def print_dense(self, attribute: DenseIntOrFPElementsAttr) -> None:
-        """Elements one by one, or as one string of bytes."""
-        if not _prefers_bytes(attribute):
-            super().print_attribute(attribute)
-            return
-        self.print_string(f'dense<"0x{attribute.data.data.hex().upper()}"> : ')
-        self.print_attribute(attribute.type)
 
     def print_type(self, type: Attribute) -> None:
         """A type; its text is worked out once."""
@@ -322,10 +332,7 @@ class KtirPrinter(Printer):
         """The location of an operation, by its name where it has one."""
         self.print_string(f" loc(#{self.aliases.get(location)})")
 
-    def _print_location(self, location: LocationAttr) -> None:
-        self.print_string(f"loc({self.definition(location)})")
-
-    def _location_part(self, location: LocationAttr) -> str:
+    def _location_part(self, location: Named) -> str:
         return f"#{self.aliases.get(location)}"
 
     def _text_of(self, attribute: Attribute) -> str:
@@ -343,6 +350,8 @@ class KtirPrinter(Printer):
         """What an alias stands for; of a location what is inside ``loc(..)``."""
         if isinstance(attribute, LocationAttr):
             return location_text(attribute, self._text_of, self._location_part)
+        if isinstance(attribute, DistinctAttr):
+            return f"distinct[{attribute.number.data}]<{self._text_of(attribute.referenced)}>"
         return plain_affine(attribute)
 
     def print_resources(self) -> None:
@@ -375,10 +384,6 @@ def _is_signless(type: IntegerType) -> bool:
     return type.signedness.data is Signedness.SIGNLESS
 
 
-def _prefers_bytes(attribute: DenseIntOrFPElementsAttr) -> bool:
-    return len(attribute) > HEX_FROM and not attribute.is_splat() and attribute.type.element_type != i1
-
-
 def _default_prefix(op: Operation | None) -> str:
     """What operations directly inside ``op`` leave out of their names."""
     if isinstance(op, ModuleOp):
@@ -388,12 +393,11 @@ def _default_prefix(op: Operation | None) -> str:
 
 WRITERS: Mapping[type, Callable[[KtirPrinter, Any], None]] = MappingProxyType(
     {
-        AffineMapAttr: KtirPrinter.print_affine,
-        AffineSetAttr: KtirPrinter.print_affine,
+        DistinctAttr: KtirPrinter.print_distinct,
         ArrayAttr: KtirPrinter.print_array,
-        DenseIntOrFPElementsAttr: KtirPrinter.print_dense,
         **dict.fromkeys(
-            (UnknownLoc, FileLineColLoc, NameLoc, CallSiteLoc, FusedLoc), KtirPrinter.print_argument_location
+            (AffineMapAttr, AffineSetAttr, UnknownLoc, FileLineColLoc, NameLoc, CallSiteLoc, FusedLoc),
+            KtirPrinter.print_name,
         ),
         **dict.fromkeys(
             (MemRefType, UnrankedMemRefType, TensorType, VectorType, IntegerType, FunctionType, IndexType),

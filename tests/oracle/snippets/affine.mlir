@@ -82,3 +82,36 @@ func.func private @set_false() attributes {s = affine_set<(d0) : (1 == 0)>}
 func.func private @set_mod() attributes {s = affine_set<(d0)[s0] : (d0 mod 4 == 0, d0 floordiv 8 - s0 == 0)>}
 // -----
 func.func private @same_map_twice() attributes {a = affine_map<(d0) -> (d0)>, b = affine_map<(x) -> (x)>, c = affine_map<(d0) -> (d0 + 1)>}
+// -----
+func.func @parallel(%m: memref<100xf32>) {
+  affine.parallel (%i) = (0) to (100) {
+    %0 = affine.load %m[%i] : memref<100xf32>
+  }
+  affine.parallel (%i, %j) = (0, 4) to (10, 20) step (2, 3) {
+  } {x = 1 : i32}
+  affine.parallel () = () to () {
+  }
+  func.return
+}
+// -----
+func.func @parallel_bounds(%n: index) {
+  affine.parallel (%i, %j) = (max(0, %n), 4) to (%n + 8, min(%n, 3)) {
+    affine.parallel (%k) = (%i) to (symbol(%n)) {
+    }
+  }
+  func.return
+}
+// -----
+func.func @parallel_reduction(%x: f32, %y: i32) -> (f32, i32) {
+  %0:2 = affine.parallel (%i) = (0) to (100) reduce ("maximumf", "addi") -> (f32, i32) {
+    affine.yield %x, %y : f32, i32
+  }
+  func.return %0#0, %0#1 : f32, i32
+}
+// -----
+func.func @linearize_without_promise(%i: index, %j: index) {
+  %0 = affine.linearize_index [%i, %j] by (2, 4) : index
+  %1 = affine.linearize_index [%i, %j] by (%j) : index
+  %2 = affine.linearize_index disjoint [%i, %j] by (2, 4) : index
+  func.return
+}

@@ -96,3 +96,37 @@ func.func @comments(%a: i32) { // a comment
   // another %b
   func.return // end
 }
+// -----
+func.func private @distinct_attributes() attributes {a = distinct[0]<42 : i32>, b = distinct[0]<42 : i32>, c = distinct[1]<42 : i32>}
+// -----
+func.func private @distinct_unit() attributes {a = distinct[0]<>, b = distinct[1]<>}
+// -----
+#d = distinct[1]<distinct[0]<"inner">>
+func.func private @distinct_nested() attributes {a = [distinct[0]<"inner">, #d]}
+// -----
+func.func private @sparse_rows() attributes {a = sparse<[[0, 0], [1, 2]], [1, 5]> : tensor<3x4xi32>, b = sparse<[0, 2], [1.0, 2.0]> : tensor<4xf32>}
+// -----
+func.func private @sparse_splats() attributes {a = sparse<0, 1.5> : tensor<1xf16>, b = sparse<[[1, 1]], [3]> : tensor<4x4xi32>, c = sparse<[[0, 1], [2, 3]], true> : vector<4x4xi1>}
+// -----
+func.func private @sparse_empty() attributes {a = sparse<> : tensor<4xf32>}
+// -----
+func.func private @typed_strings() attributes {a = "x" : i32, b = "y" : !foo.bar, c = ["z" : tensor<2xf32>]}
+// -----
+func.func private @opaque_attributes() attributes {a = #foo<bar>, b = #foo.bar, c = #foo<"quoted">, d = #foo.bar<a, b>, e = #foo<bar<1>>, f = #foo<bar baz>}
+// -----
+func.func private @opaque_types(!foo<bar>, !foo.bar, !foo<"x">, !foo.bar<1>, !foo<a b>, !foo<bar<1>>, !foo<a.b>)
+// -----
+func.func private @bytes_of_bits() attributes {a = dense<"0x01"> : tensor<8xi1>, b = dense<"0x010001"> : tensor<3xi1>, c = dense<"0x05"> : tensor<3xi1>}
+// -----
+func.func private @bytes_of_small_integers() attributes {a = dense<"0x17"> : tensor<2xi4>, b = dense<"0x0F"> : tensor<1xsi4>, c = dense<"0x0103"> : tensor<2xi2>, d = dense<"0x0F"> : tensor<1xui4>}
+// -----
+func.func private @locations_as_attributes() attributes {a = loc("k.py":1:2), b = loc(unknown), c = [loc("x")]}
+// -----
+"t.t"() ({
+^bb0(%a: i32):
+  "t.u"(%a)[^bb1, ^bb1] : (i32) -> ()
+^bb1:
+  "t.v"() : () -> ()
+}) : () -> ()
+// -----
+func.func private @float_arrays() attributes {a = array<f32: 1.0, 0x7FC00000, -0.0>, b = array<f16: 65520.0, 0x0001>, c = array<f64: 0x7FF0000000000000>}

@@ -49,3 +49,13 @@ func.func @wide_integers() { %0 = arith.constant 18446744073709551615 : i64 %1 =
 func.func @small_integers() { %0 = arith.constant 255 : i8 %1 = arith.constant -1 : i4 %2 = arith.constant false func.return }
 // -----
 func.func @complex_dense() { "t.t"() {a = dense<(1.0, 2.0)> : tensor<2xcomplex<f32>>} : () -> () func.return }
+// -----
+func.func private @zeros_of_both_signs() attributes {a = dense<[0.0, -0.0]> : tensor<2xf32>, b = dense<[-0.0, -0.0]> : tensor<2xf32>}
+// -----
+func.func private @overflow() attributes {a = dense<[1.5, -1.0e9]> : tensor<2xf8E4M3FN>, b = -1.0e9 : f8E4M3FN, c = dense<65520.0> : tensor<2xf16>, d = -1.0e39 : f32, e = dense<1.0e39> : tensor<1xbf16>}
+// -----
+func.func private @hexadecimal_tf32() attributes {a = 0x3FC00 : tf32, b = dense<0x7FE00> : tensor<2xtf32>, c = 0x7FC01 : tf32}
+// -----
+func.func private @one_nan_or_two() attributes {a = 0x80 : f8E5M2FNUZ, b = 0xFF : f8E8M0FNU, c = dense<[0x7F, 0xFF]> : tensor<2xf8E4M3FN>, d = dense<0x80> : tensor<2xf8E4M3B11FNUZ>}
+// -----
+func.func private @payloads() attributes {a = dense<[0x7F800001, 0xFFC00003]> : tensor<2xf32>, b = 0x7C01 : f16, c = dense<0xFF81> : tensor<4xbf16>, d = dense<[0x7D, 0xFE]> : tensor<2xf8E5M2>}

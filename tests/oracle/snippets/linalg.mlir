@@ -275,3 +275,24 @@ func.func @conv(%a: tensor<1x8x8x4xf32>, %k: tensor<3x3x4x2xf32>, %o: tensor<1x6
   %0 = linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>} ins(%a, %k : tensor<1x8x8x4xf32>, tensor<3x3x4x2xf32>) outs(%o : tensor<1x6x6x2xf32>) -> tensor<1x6x6x2xf32>
   func.return
 }
+// -----
+func.func @pack(%a: tensor<128x256xf32>, %b: tensor<16x4x32x16xf32>) -> tensor<16x4x32x16xf32> {
+  %0 = linalg.pack %a outer_dims_perm = [1, 0] inner_dims_pos = [0, 1] inner_tiles = [32, 16] into %b : tensor<128x256xf32> -> tensor<16x4x32x16xf32>
+  func.return %0 : tensor<16x4x32x16xf32>
+}
+// -----
+func.func @pack_padded(%a: tensor<?x250xf32>, %b: tensor<?x16x?x16xf32>, %t: index, %p: f32) {
+  %0 = linalg.pack %a padding_value(%p : f32) inner_dims_pos = [0, 1] inner_tiles = [%t, 16] into %b {x = 1 : i32} : tensor<?x250xf32> -> tensor<?x16x?x16xf32>
+  func.return
+}
+// -----
+func.func @unpack(%a: tensor<4x16x16x32xf32>, %b: tensor<128x250xf32>, %t: index) {
+  %0 = linalg.unpack %a inner_dims_pos = [1, 0] inner_tiles = [16, 32] into %b : tensor<4x16x16x32xf32> -> tensor<128x250xf32>
+  func.return
+}
+// -----
+func.func @pack_buffers(%a: memref<128xf32>, %b: memref<4x32xf32>) {
+  linalg.pack %a inner_dims_pos = [0] inner_tiles = [32] into %b : memref<128xf32> -> memref<4x32xf32>
+  linalg.unpack %b inner_dims_pos = [0] inner_tiles = [32] into %a : memref<4x32xf32> -> memref<128xf32>
+  func.return
+}
