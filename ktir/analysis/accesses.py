@@ -156,8 +156,8 @@ class Fault:
 @dataclass(eq=False)
 class Launch:
     """One run of ``kernel``. ``spans`` gives for each loop the orders of its first and last operation; ``filled`` are
-    the buffers that the host has written before; ``moment`` counts what the host does. What came before is not known of
-    a launch that ``is_alone``."""
+    the buffers that the host has written before, ``values`` what is promised of the integers in them, half-open.
+    ``moment`` counts what the host does. What came before is not known of a launch that ``is_alone``."""
 
     kernel: func.FuncOp
     grid: tuple[int, ...]
@@ -173,6 +173,7 @@ class Launch:
     undecided: list[tuple[Operation, str]] = field(default_factory=list[tuple[Operation, str]])
     exchanges: list[Exchange] = field(default_factory=list[Exchange])
     filled: frozenset[Buffer] = frozenset()
+    values: Mapping[Buffer, tuple[int, int]] = field(default_factory=dict[Buffer, "tuple[int, int]"])
     is_alone: bool = False
     moment: int = 0
 

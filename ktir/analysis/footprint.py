@@ -84,6 +84,14 @@ def buffer_of(footprint: Footprint, launch: Launch) -> Buffer | None:
     return launch.buffers.get(pointer) if unit == 1 else None
 
 
+def buffer_behind(view: View, frame: Frame, launch: Launch) -> Buffer | None:
+    """The buffer that a view's pointer belongs to, whatever the pointer counts."""
+    region = region_of(view, scaled(view.offset.at(frame), view))
+    if region is None or region[0] != "global" or region[1] is None:
+        return None
+    return launch.buffers.get(cast("tuple[Symbol, int]", region[1])[0])
+
+
 def footprints(access: Access) -> list[Footprint] | None:
     """Where an access goes, one footprint for each view it reaches; None where even the region is not known."""
     views = access.tile.view

@@ -15,8 +15,9 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Operation, SSAValue
 
 from ktir.analysis import ranges
-from ktir.analysis.accesses import Access, DistributedView, Exchange, Fault, Launch, Loop, Tile, View, element_of
+from ktir.analysis.accesses import Access, DistributedView, Exchange, Fault, Known, Launch, Loop, Tile, View, element_of
 from ktir.analysis.evaluation import Evaluator
+from ktir.analysis.footprint import buffer_behind
 from ktir.analysis.ranges import Frame, Value
 from ktir.analysis.scalar_operations import DIVISIONS
 from ktir.analysis.set_extents import owned_box, permuted, set_extent, variable
@@ -169,20 +170,26 @@ class Walker(Evaluator):
         for is_lookup, mapping in zip(kinds, maps, strict=True):
             results = [ranges.evaluate(e, [*captured, *variables], []) for e in mapping.data.results]
             if is_lookup.value.data:
-                lookups += self.lookup(op, next(index_views), results, exact)
-                results = [ranges.symbol("a loaded index", frame)]
+                view_of_indices = self.known.get(next(index_views))
+                lookups += self.lookup(op, view_of_indices, results, exact)
+                results = [self.loaded_index(view_of_indices, frame)]
             coordinates += results
         lower = upper = tuple(coordinates)
         touched = permuted(low, high, op.variables_space_order.data)
         made = Tile(op, view, lower, upper, op.tile.type.get_shape(), touched, count, None, tuple(lookups), exact=False)
         self.keep(op.tile, made)
 
-    def lookup(self, op: Operation, indices: SSAValue, at: Sequence[Value], exact: bool) -> list[Tile]:
+    def lookup(self, op: Operation, view: Known | None, at: Sequence[Value], exact: bool) -> list[Tile]:
         """The read of an index view that an indirect access makes."""
-        view = self.known.get(indices)
         if not isinstance(view, View) or not exact:
             return []
         return [Tile(op, view, tuple(at), tuple(at), (), is_lookup=True, exact=False)]
+
+    def loaded_index(self, view: Known | None, frame: Frame) -> Value:
+        """An element of an index view: anything, or what is promised of its buffer."""
+        buffer = buffer_behind(view, frame, self.launch) if isinstance(view, View) else None
+        low, high = self.launch.values.get(buffer, (-np.inf, np.inf)) if buffer is not None else (-np.inf, np.inf)
+        return ranges.symbol("a loaded index", frame, float(low), float(high) - 1)
 
     def access(self, op: Operation, kind: Literal["read", "write"], operand: SSAValue, frame: Frame) -> None:
         tile = self.known.get(operand)

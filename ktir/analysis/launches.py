@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import cast
@@ -10,19 +10,24 @@ from typing import cast
 import numpy as np
 from xdsl.dialects import func, memref, scf
 from xdsl.dialects.builtin import (
+    DenseArrayBase,
     IndexType,
     MemRefType,
     ModuleOp,
 )
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from ktir.analysis import ranges
 from ktir.analysis.accesses import Buffer, Known, Launch, element_bytes, element_of, grid_of, legal, name_of
 from ktir.analysis.evaluation import Evaluator, signed_range
+from ktir.analysis.footprint import buffer_of
 from ktir.analysis.kernels import Walker
 from ktir.analysis.ranges import Frame, Integers, Symbol, Value
 from ktir.analysis.scalar_operations import bits_of, is_scalar
 from ktir.dialect import ktdp, ktg
+
+VALUE_RANGE = "ktdp.value_range"
+"""Attribute of an argument: the half-open range that its integers lie in, as the caller promises."""
 
 ITERATION_LIMIT = 4096
 """Iterations of a loop of ``@main`` up to which they are followed one by one."""
@@ -67,8 +72,23 @@ def uses_memory(function: func.FuncOp) -> bool:
 def alone(kernel: func.FuncOp, functions: Mapping[str, func.FuncOp]) -> Launch:
     """A launch of a kernel by itself: pointers to different buffers, anything for the other arguments."""
     arguments = {a: argument(a, position) for position, a in enumerate(kernel.body.block.args)}
-    buffers = {symbol: Buffer(symbol.name, None) for value in arguments.values() for symbol in value.terms}
-    return replace(record(kernel, list(arguments.values()), 0, buffers, functions), is_alone=True)
+    buffers: dict[Symbol, Buffer] = {}
+    values: dict[Buffer, tuple[int, int]] = {}
+    for name, value in arguments.items():
+        for symbol in value.terms:
+            buffers[symbol] = buffer = Buffer(symbol.name, None)
+            values |= promised(kernel, name, buffer)
+    return replace(record(kernel, list(arguments.values()), 0, buffers, functions, values), is_alone=True)
+
+
+def promised(function: func.FuncOp, argument: BlockArgument, buffer: Buffer) -> dict[Buffer, tuple[int, int]]:
+    """What the caller promises of the integers behind an argument, by the buffer they are in."""
+    attributes = function.arg_attrs.data if function.arg_attrs is not None else ()
+    given = attributes[argument.index].data.get(VALUE_RANGE) if argument.index < len(attributes) else None
+    if not isinstance(given, DenseArrayBase):
+        return {}
+    low, high = given.get_values()
+    return {buffer: (int(low), int(high))}
 
 
 def argument(name: SSAValue, position: int) -> Value:
@@ -83,12 +103,13 @@ def record(
     number: int,
     buffers: Mapping[Symbol, Buffer],
     functions: Mapping[str, func.FuncOp],
+    values: Mapping[Buffer, tuple[int, int]],
     *,
     certain: bool = True,
 ) -> Launch:
     """Follow one launch of a kernel."""
     grid = grid_of(kernel) or (1,)
-    launch = Launch(kernel, grid, number, buffers)
+    launch = Launch(kernel, grid, number, buffers, values=values)
     frame = ranges.cores(prod(grid))
     walker = Walker(launch, functions)
     walker.bind(kernel.body.block.args, arguments)
@@ -105,6 +126,7 @@ class Host(Evaluator):
         self.buffers: dict[Symbol, Buffer] = {}
         self.called: set[str] = set()
         self.filled: frozenset[Buffer] = frozenset()
+        self.values: Mapping[Buffer, tuple[int, int]] = {}
         self.transfers: list[Transfer] = []
         self.moment = 0
 
@@ -114,7 +136,9 @@ class Host(Evaluator):
                 self.known[name] = value = argument(name, position)
                 self.buffers |= {symbol: Buffer(symbol.name, None) for symbol in value.terms}
             else:
-                self.known[name] = Buffer(name.name_hint or f"argument {position}", None, bytes_of(name.type))
+                buffer = Buffer(name.name_hint or f"argument {position}", None, bytes_of(name.type))
+                self.known[name] = buffer
+                self.values = {**self.values, **promised(main, name, buffer)}
         self.block(main.body.block, ranges.cores(1))
 
     def never_runs(self, function: func.FuncOp) -> bool:
@@ -138,6 +162,13 @@ class Host(Evaluator):
         if isinstance(source, Buffer) and isinstance(target, Buffer):
             self.transfers.append(Transfer(source, target, self.moment))
             self.filled |= {target}
+            self.forget([target])
+            if source in self.values:
+                self.values = {**self.values, target: self.values[source]}
+
+    def forget(self, buffers: Collection[Buffer]) -> None:
+        """Nothing is promised any more of buffers that were written."""
+        self.values = {buffer: values for buffer, values in self.values.items() if buffer not in buffers}
 
     def loop(self, op: scf.ForOp, frame: Frame) -> None:
         """One iteration after the other, so that what they launch is in order."""
@@ -189,8 +220,21 @@ class Host(Evaluator):
             arguments = [at_point(self.known.get(a), frame, point) for a in op.arguments]
             certain = bool(frame.certain[point])
             self.moment += 1
-            launch = record(kernel, arguments, len(self.launches), self.buffers, self.functions, certain=certain)
+            number = len(self.launches)
+            launch = record(kernel, arguments, number, self.buffers, self.functions, self.values, certain=certain)
             self.launches.append(replace(launch, filled=self.filled, moment=self.moment))
+            self.forget(written_buffers(launch))
+
+
+def written_buffers(launch: Launch) -> Collection[Buffer]:
+    """The buffers that a launch stores to, or may store to."""
+    written: set[Buffer] = set()
+    for access in launch.accesses:
+        if access.kind == "write":
+            if access.footprints is None:
+                return set(launch.buffers.values())
+            written |= {b for f in access.footprints if (b := buffer_of(f, launch)) is not None}
+    return written
 
 
 def at_point(known: Known | None, frame: Frame, point: int) -> Known | None:

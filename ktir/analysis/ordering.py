@@ -61,7 +61,7 @@ class Ordering:
             for consumer in consumers:
                 named = producers if dependency is None else sources(dependency.data, consumer, group, enumeration)
                 if consumer < cores and named is not None:
-                    heard[[p for p in named if p < cores], consumer] = True
+                    heard[[p for p in named if p < cores and p in producers], consumer] = True
         return heard
 
     @property

@@ -45,6 +45,7 @@ from ktir.machine import Machine
 from ktir.passes.fingerprint import Fingerprint, fingerprint
 from ktir.passes.graph import graph_functions, machine_of, space_of
 from ktir.passes.kernel_function import LAYOUT, kernel_function
+from ktir.passes.value_range import value_range
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,8 @@ class _Main:
         inputs = self.graph.arg_attrs.data if self.graph.arg_attrs is not None else ()
         count = len(self.graph.body.block.args)
         entries = list(inputs) or [DictionaryAttr({})] * count
+        asked = map(value_range, self.graph.body.block.args)
+        entries = [DictionaryAttr({**entry.data, **more}) for entry, more in zip(entries, asked, strict=True)]
         results = self.graph.res_attrs.data if self.graph.res_attrs is not None else ()
         outputs = len(self.graph.function_type.outputs)
         for number in range(outputs):
