@@ -26,7 +26,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 from xdsl.utils.hints import isa
 
-from ktir.backends.dataflow.lower import memory, moves, pointwise, ring, scalars, structured
+from ktir.backends.dataflow.lower import indirect, memory, moves, pointwise, ring, scalars, structured
 from ktir.backends.dataflow.lower.context import (
     Lowering,
     is_parallel,
@@ -437,6 +437,8 @@ def _for(lowering: Lowering, op: Operation) -> None:
         refuse(op, "its step is not positive")
     steps = np.where(step.constant > 0, step.constant, 1)
     trips = np.maximum(-(-distance.constant // steps), 0)
+    if _unrolls(op, trips[active]):
+        return _unrolled(lowering, op, lower, step, trips)
     body = op.body.block
     carried = [Carried.begin(lowering, op, n) for n in range(len(op.iter_args))]
     running = active & (trips > 0)
@@ -460,6 +462,43 @@ def _for(lowering: Lowering, op: Operation) -> None:
     planner.origin = op
     for each, result in zip(carried, op.results, strict=True):
         each.finish(lowering, loop, result, trips)
+
+
+MOST_UNROLLED = 64
+"""Iterations up to which a loop is written out whose iterations reach different partitions."""
+
+
+def _unrolls(op: scf.ForOp, trips: np.ndarray) -> bool:
+    """Whether each iteration needs code of its own: it reaches into partitions, or beyond an end, by its number."""
+    if not len(trips) or trips.max() > MOST_UNROLLED or (op.iter_args and trips.min() < trips.max()):
+        return False
+    varying: set[SSAValue] = set(op.body.block.args)
+    for inner in op.body.walk():
+        if any(operand in varying for operand in inner.operands):
+            varying.update(inner.results)
+            varying.update(argument for region in inner.regions for block in region.blocks for argument in block.args)
+        if isinstance(inner, ktdp.ConstructAccessTileOp) and any(index in varying for index in inner.indices):
+            base = inner.base.owner
+            if isinstance(base, ktdp.ConstructDistributedMemoryViewOp) or (
+                isinstance(base, ktdp.ConstructMemoryViewOp) and memory.is_ragged(base)
+            ):
+                return True
+    return False
+
+
+def _unrolled(lowering: Lowering, op: scf.ForOp, lower: CoreValue, step: CoreValue, trips: np.ndarray) -> None:
+    """The body once for each iteration, on the cores that reach it."""
+    planner, body = lowering.planner, op.body.block
+    carried = [lowering.values.get(value) for value in op.iter_args]
+    yielded = body.last_op
+    assert yielded is not None
+    for number in range(int(trips[planner.active].max(initial=0))):
+        lowering.values[body.args[0]] = lower + step * number
+        lowering.values.update(zip(body.args[1:], carried, strict=True))
+        planner.guarded(trips > number, lambda: lower_body(lowering, body))
+        carried = [lowering.values.get(operand) for operand in yielded.operands]
+    lowering.values.update(zip(op.results, carried, strict=True))
+    planner.origin = op
 
 
 class Carried:
@@ -486,7 +525,7 @@ class Carried:
         if isinstance(known, CoreValue) and scalars.is_integral(value.type):
             return Carried(op, number, known, None)
         initial = lowering.tensor(value, op)
-        tile = lowering.planner.tile(initial.shape, initial.element, lowering.hardware.drain, slots=2)
+        tile = lowering.planner.carried_tile(initial.shape, initial.element)
         first = lowering.planner.dense(lowering.planner.writing(tile), initial.shape, initial.element)
         moves.write(lowering.planner, initial, first)
         return Carried(op, number, initial, tile)
@@ -639,7 +678,7 @@ RULES: Mapping[str, Rule] = {
         ktdp.ConstructDistributedMemoryViewOp, memory.construct_distributed_view
     ),
     "ktdp.construct_access_tile": _typed(ktdp.ConstructAccessTileOp, memory.construct_access_tile),
-    "ktdp.construct_indirect_access_tile": _typed(ktdp.ConstructIndirectAccessTileOp, memory.construct_indirect_tile),
+    "ktdp.construct_indirect_access_tile": _typed(ktdp.ConstructIndirectAccessTileOp, indirect.construct_indirect_tile),
     "ktdp.load": _typed(ktdp.LoadOp, memory.load),
     "ktdp.store": _typed(ktdp.StoreOp, memory.store),
     "ktdp.inter_tile_produce": ring.produce,

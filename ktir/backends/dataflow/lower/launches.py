@@ -39,7 +39,10 @@ from ktir.maths.stick_layout import StickLayout
 
 @dataclass(frozen=True)
 class ArrayArgument:
-    """An array that a launch is given: ``element`` as in the IR, ``f16``. ``byte``: where it has to lie."""
+    """An array that a launch is given: ``element`` as in the IR, ``f16``. ``byte``: where it has to lie.
+
+    One with a place and a name that no argument has is an *image*: memory for kernels with addresses in their text.
+    """
 
     shape: tuple[int, ...]
     element: str
@@ -181,7 +184,12 @@ class _Tracer:
     def kernel(self, entry: func.FuncOp) -> None:
         """One launch. Pointers go to arrays; the same pointer value counts elements of the array's type."""
         names = argument_names(entry)
-        if unknown := set(self.arguments) - set(names):
+        images = {
+            name: given
+            for name, given in self.arguments.items()
+            if name not in names and isinstance(given, ArrayArgument) and given.byte is not None
+        }
+        if unknown := self.arguments.keys() - {*names, *images}:
             raise ArgumentError(
                 f"@{entry.sym_name.data} has no argument {', '.join(sorted(unknown))}",
                 location=location_of(entry),
@@ -204,7 +212,16 @@ class _Tracer:
                 values.append(placed.offset // _bytes_of(given.element))
             else:
                 values.append(given)
+        self._place_images(images)
         self.result.launches.append(Launch(entry, tuple(values), tuple(buffers), None))
+
+    def _place_images(self, images: Mapping[str, ArrayArgument]) -> None:
+        """Images lie in one allocation: views at literal addresses may cross from one to the next."""
+        placed = [Placed(name, image.byte or 0, image.shape, image.element) for name, image in images.items()]
+        if placed:
+            self._allocate("memory", 0, max(each.offset + each.size for each in placed))
+            self.result.inputs += placed
+            self.result.outputs += placed
 
     def _place(self, name: str, array: ArrayArgument) -> Placed:
         offset = self.next_free if array.byte is None else array.byte
@@ -224,7 +241,7 @@ class _Tracer:
         return -(-offset // step) * step
 
     def _allocate(self, name: str, offset: int, size: int) -> None:
-        self.result.allocations.append(Storage(name, "ddr", offset, max(1, size)))
+        self.result.allocations.append(Storage(name, "global", offset, max(1, size)))
 
     # ------------------------------------------------------------------------------------------------------------- host
 

@@ -19,7 +19,6 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 from ktir.backends.dataflow.lower import moves, scalars
 from ktir.backends.dataflow.lower.context import Lowering, refuse, shape_and_element
 from ktir.backends.dataflow.lower.plan import (
-    Gather,
     Mask,
     Storage,
     View,
@@ -43,7 +42,8 @@ Ranges = tuple[tuple[int, int], ...]
 class MemoryView:
     """``address``: bytes from the start of the memory; ``strides`` in bytes; ``owned``: its coordinates.
 
-    ``buffer``: the allocation that its pointer came from, if that is known.
+    ``buffer``: the allocation that its pointer came from, if that is known. ``ragged``: its set depends on a dynamic
+    size, so a whole tile may reach beyond its end; what lies there is undefined on a load and dropped on a store.
     """
 
     space: MemorySpace
@@ -53,6 +53,7 @@ class MemoryView:
     element: Attribute
     owned: Ranges
     buffer: Storage | None = None
+    ragged: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,25 +82,6 @@ class AccessTile:
     def shape(self) -> tuple[int, ...]:
         """Extents of the result."""
         return tuple(self.extents[dim] for dim in self.order)
-
-
-@dataclass(frozen=True)
-class IndirectTile:
-    """Rows of ``memory`` picked along ``picked`` by elements of ``index``.
-
-    ``variables`` are the extents of the space; ``along`` those that walk the index, the others walk a row by
-    ``row_strides`` bytes from ``base`` bytes on.
-    """
-
-    memory: MemoryView
-    index: View
-    index_memory: MemoryView
-    picked: int
-    base: CoreValue
-    variables: tuple[int, ...]
-    along: tuple[int, ...]
-    row_strides: tuple[int, ...]
-    order: tuple[int, ...]
 
 
 # --------------------------------------------------------------------------------------------------------------- places
@@ -141,7 +123,7 @@ class Places:
                 remedy="place it lower, or make it smaller",
             )
         room = Room(low, high)
-        storage = self.scratch.setdefault(room, Storage(f"region{len(self.scratch)}", "lx", low, len(room)))
+        storage = self.scratch.setdefault(room, Storage(f"region{len(self.scratch)}", "ct_local", low, len(room)))
         self.touched.setdefault(storage, []).append(launch)
         return storage
 
@@ -158,7 +140,8 @@ class Constants:
     alignment: int
     contents: list[tuple[Storage, bytes]] = field(default_factory=list[tuple[Storage, bytes]])
     known: dict[Attribute, Storage] = field(default_factory=dict[Attribute, Storage])
-    numbers: Storage = field(default_factory=lambda: Storage("numbers", "ddr", 0, 0))
+    numbers: Storage = field(default_factory=lambda: Storage("numbers", "global", 0, 0))
+    zeros: Storage = field(default_factory=lambda: Storage("zeros", "global", 0, 0))
 
     def number(self, value: CoreValue, extent: int) -> View | None:
         """The numbers from ``value`` on, ``extent`` of them, as i64 in device memory: a table of all numbers, read from
@@ -168,19 +151,30 @@ class Constants:
         self.numbers.size = max(self.numbers.size, last * 8)
         return View(self.numbers, value * 8, (extent,), (8,), i64)
 
+    def zero(self, shape: Sequence[int], element: Attribute, cores: int) -> View:
+        """Zeros in device memory: one row that all others repeat."""
+        row = shape[-1:]
+        self.zeros.size = max(self.zeros.size, prod(row) * element_bytes(element))
+        strides = (*(0 for _ in shape[:-1]), *row_major(row, element))
+        return View(self.zeros, constant(0, cores), tuple(shape), strides, element)
+
     def finish(self) -> None:
-        """Places the table of numbers behind everything else."""
-        if self.numbers.size:
-            self.numbers.offset = self.start
-            self.contents.append((self.numbers, np.arange(self.numbers.size // 8, dtype=np.int64).tobytes()))
-            self.start += -(-self.numbers.size // self.alignment) * self.alignment
+        """Places the table of numbers and the zeros behind everything else."""
+        for storage, content in (
+            (self.numbers, np.arange(self.numbers.size // 8, dtype=np.int64).tobytes()),
+            (self.zeros, bytes(self.zeros.size)),
+        ):
+            if storage.size:
+                storage.offset = self.start
+                self.contents.append((storage, content))
+                self.start += -(-storage.size // self.alignment) * self.alignment
 
     def view(self, attribute: DenseIntOrFPElementsAttr, shape: Sequence[int], element: Attribute, cores: int) -> View:
         """The constant in device memory."""
         storage = self.known.get(attribute)
         if storage is None:
             content = _packed(attribute, element)
-            storage = Storage(f"constant{len(self.contents)}", "ddr", self.start, len(content))
+            storage = Storage(f"constant{len(self.contents)}", "global", self.start, len(content))
             self.start += -(-len(content) // self.alignment) * self.alignment
             self.contents.append((storage, content))
             self.known[attribute] = storage
@@ -203,15 +197,21 @@ def construct_memory_view(lowering: Lowering, op: ktdp.ConstructMemoryViewOp) ->
     assert isinstance(type, MemRefType)
     element = cast("MemRefType[Attribute]", type).element_type
     width = element_bytes(element)
-    sizes = tuple(_number(lowering, op, size, "a size") for size in op.mixed_sizes())
-    strides = tuple(_number(lowering, op, stride, "a stride") * width for stride in op.mixed_strides())
-    symbols = [_number(lowering, op, size, "a size") for size in op.sizes]
+    sizes = tuple(number_of(lowering, op, size, "a size") for size in op.mixed_sizes())
+    strides = tuple(number_of(lowering, op, stride, "a stride") * width for stride in op.mixed_strides())
+    symbols = [number_of(lowering, op, size, "a size") for size in op.sizes]
     owned = as_box(op.owned_set(), symbols)
     if owned is None:
         refuse(op, "its coordinate set is no box", "give each partition a box of coordinates")
     address = lowering.integer(op.offset, op) * width
     buffer = pointed_to(lowering, op.offset) if op.space.kind == "global" else None
-    lowering.values[op.view] = MemoryView(op.space, address, sizes, strides, element, owned, buffer)
+    ragged = op.space.kind == "global" and is_ragged(op)
+    lowering.values[op.view] = MemoryView(op.space, address, sizes, strides, element, owned, buffer, ragged)
+
+
+def is_ragged(op: ktdp.ConstructMemoryViewOp) -> bool:
+    """Whether the coordinates of the view depend on a size that the text does not give."""
+    return op.owned_set().num_symbols > 0
 
 
 def pointed_to(lowering: Lowering, pointer: SSAValue) -> Storage | None:
@@ -228,7 +228,8 @@ def pointed_to(lowering: Lowering, pointer: SSAValue) -> Storage | None:
     return next(iter(found)) if len(found) == 1 else None
 
 
-def _number(lowering: Lowering, op: Operation, entry: int | SSAValue, what: str) -> int:
+def number_of(lowering: Lowering, op: Operation, entry: int | SSAValue, what: str) -> int:
+    """An integer that is the same on all cores and in all iterations."""
     if isinstance(entry, int):
         return entry
     value = lowering.integer(entry, op)
@@ -255,88 +256,26 @@ def construct_access_tile(lowering: Lowering, op: ktdp.ConstructAccessTileOp) ->
         base = scalars.evaluate_map(map, indices[: map.num_dims], indices[map.num_dims :], lowering.cores)
     except NotAffine as fault:
         refuse(op, str(fault))
-    symbols = [_number(lowering, op, symbol, "a symbol") for symbol in op.symbol_operands]
+    symbols = [number_of(lowering, op, symbol, "a symbol") for symbol in op.symbol_operands]
     ranges = as_box(op.access_tile_set.data, symbols)
     if ranges is None:
         refuse(op, "its access set is no box", "mask the tensor instead, or access one box at a time")
-    order = _permutation(op, op.access_tile_order.data)
+    order = permutation_of(op, op.access_tile_order.data)
     lowering.values[op.tile] = AccessTile(memory, base, ranges[: len(order)], order)
 
 
-def _permutation(op: Operation, map: AffineMap) -> tuple[int, ...]:
+def permutation_of(op: Operation, map: AffineMap) -> tuple[int, ...]:
+    """The dimension that each result of an order walks."""
     order = tuple(r.position for r in map.results if isinstance(r, AffineDimExpr))
     if sorted(order) != list(range(map.num_dims)):
         refuse(op, f"the order {map} is no permutation")
     return order
 
 
-def construct_indirect_tile(lowering: Lowering, op: ktdp.ConstructIndirectAccessTileOp) -> None:
-    """One indirect subscript whose variables appear in no other subscript; the others step through a row."""
-    memory = lowering.get(op.base, MemoryView, op, "the base")
-    captured = [lowering.integer(value, op) for value in op.captured]
-    ranges = as_box(op.variables_space_set.data, [_number(lowering, op, s, "a symbol") for s in op.symbol_operands])
-    if ranges is None:
-        refuse(op, "its variables walk no box")
-    order = _permutation(op, op.variables_space_order.data)
-    variables = tuple(stop - start for start, stop in ranges[: len(order)])
-    starts = [constant(start, lowering.cores) for start, _ in ranges[: len(order)]]
-    subscripts = list(op.subscripts())
-    indirect = [dim for dim, (view, _) in enumerate(subscripts) if view is not None]
-    if len(indirect) != 1:
-        refuse(op, f"{len(indirect)} of its subscripts are indirect", "pick along one dimension")
-    (picked,) = indirect
-    base = constant(0, lowering.cores)
-    row_strides = [0] * len(variables)
-    index_view, index_map = subscripts[picked]
-    assert index_view is not None
-    index_memory = lowering.get(index_view, MemoryView, op, "the index view")
-    for dim, (_, map) in enumerate(subscripts):
-        if dim != picked:
-            start, steps = _linear(lowering, op, map, 0, captured, starts, len(variables))
-            base = base + start * memory.strides[dim]
-            row_strides = [total + step * memory.strides[dim] for total, step in zip(row_strides, steps, strict=True)]
-    index_steps = [0] * len(variables)
-    index_start = constant(0, lowering.cores)
-    for dim in range(len(index_map.results)):
-        start, steps = _linear(lowering, op, index_map, dim, captured, starts, len(variables))
-        index_start = index_start + start * index_memory.strides[dim]
-        index_steps = [t + step * index_memory.strides[dim] for t, step in zip(index_steps, steps, strict=True)]
-    along = tuple(v for v in range(len(variables)) if index_steps[v])
-    if any(row_strides[v] for v in along):
-        refuse(op, "a variable walks both the index and a row", "use a variable of its own for each")
-    index = _in_memory(lowering, op, index_memory).moved(index_start)
-    index = index.shaped([variables[v] for v in along], [index_steps[v] for v in along])
-    lowering.values[op.tile] = IndirectTile(
-        memory, index, index_memory, picked, base, variables, along, tuple(row_strides), order
-    )
-
-
-def _linear(
-    lowering: Lowering,
-    op: Operation,
-    map: AffineMap,
-    result: int,
-    captured: Sequence[CoreValue],
-    starts: Sequence[CoreValue],
-    variables: int,
-) -> tuple[CoreValue, list[int]]:
-    """A subscript as its value at the first point and its steps along each variable."""
-    from ktir.maths.sets import linear_form
-
-    form = linear_form(map.results[result], [])
-    if form is None:
-        refuse(op, f"the subscript {map.results[result]} is not linear", "split the variable by hand")
-    factors, offset = form
-    value = constant(offset, lowering.cores)
-    for position, known in enumerate([*captured, *starts]):
-        value = value + known * factors.get(position, 0)
-    return value, [factors.get(len(captured) + v, 0) for v in range(variables)]
-
-
 # ----------------------------------------------------------------------------------------------------- loads and stores
 
 
-def _in_memory(lowering: Lowering, op: Operation, memory: MemoryView) -> View:
+def in_memory(lowering: Lowering, op: Operation, memory: MemoryView) -> View:
     """The first element of ``memory`` as a view of all its elements."""
     active = lowering.planner.active
     if memory.space.kind == "global":
@@ -349,10 +288,24 @@ def _in_memory(lowering: Lowering, op: Operation, memory: MemoryView) -> View:
 def tile_view(lowering: Lowering, op: Operation, tile: AccessTile, memory: MemoryView) -> View:
     """The elements of ``tile`` where they lie."""
     check_inside(lowering, op, tile, memory)
-    view = _in_memory(lowering, op, memory)
+    view = in_memory(lowering, op, memory)
     for coordinate, (start, _), stride in zip(tile.base, tile.ranges, memory.strides, strict=True):
         view = view.moved((coordinate + start) * stride)
     return view.shaped(tile.shape, [memory.strides[dim] for dim in tile.order])
+
+
+def one_partition(memory: MemoryView) -> DistributedView:
+    """``memory`` as the only partition of a view."""
+    return DistributedView((memory,), len(memory.sizes))
+
+
+def reaches_beyond(lowering: Lowering, tile: AccessTile, memory: MemoryView) -> bool:
+    """Whether some core reaches outside the view in some iteration."""
+    active = lowering.planner.active
+    return any(
+        bool(((coordinate.minimum() + start)[active] < 0).any() or ((coordinate.maximum() + stop)[active] > size).any())
+        for coordinate, (start, stop), size in zip(tile.base, tile.ranges, memory.sizes, strict=True)
+    )
 
 
 def check_inside(lowering: Lowering, op: Operation, tile: AccessTile, memory: MemoryView) -> None:
@@ -370,19 +323,21 @@ def check_inside(lowering: Lowering, op: Operation, tile: AccessTile, memory: Me
 
 def load(lowering: Lowering, op: ktdp.LoadOp) -> None:
     """Brings the elements to a tile; an own view that nothing writes in this launch is read where it lies."""
-    from ktir.backends.dataflow.lower import ring
+    from ktir.backends.dataflow.lower import indirect, ring
 
-    tile = lowering.get(op.access_tile, (AccessTile, IndirectTile), op, "the access tile")
+    tile = lowering.get(op.access_tile, (AccessTile, indirect.IndirectTile), op, "the access tile")
     shape, _ = shape_and_element(op.result.type, op)
-    if isinstance(tile, IndirectTile):
-        lowering.values[op.result] = _gather(lowering, tile)
+    if isinstance(tile, indirect.IndirectTile):
+        lowering.values[op.result] = indirect.gather(lowering, tile)
         return
     if prod(tile.shape) != prod(shape):
         refuse(op, f"the access has shape {tile.shape}, the tensor {shape}")
     if isinstance(tile.memory, DistributedView):
         view = ring.load_distributed(lowering, op, tile, tile.memory)
+    elif tile.memory.ragged and reaches_beyond(lowering, tile, tile.memory):
+        view = ring.load_ragged(lowering, op, tile, tile.memory)
     elif tile.memory.space.core is not None:
-        view = ring.load_distributed(lowering, op, tile, DistributedView((tile.memory,), len(tile.memory.sizes)))
+        view = ring.load_distributed(lowering, op, tile, one_partition(tile.memory))
     elif tile.memory.space.kind == "ct_local":
         view = tile_view(lowering, op, tile, tile.memory)
         if lowering.stores_locally:
@@ -398,17 +353,20 @@ def load(lowering: Lowering, op: ktdp.LoadOp) -> None:
 
 def store(lowering: Lowering, op: ktdp.StoreOp) -> None:
     """Writes a tensor to device memory or to the core's own scratchpad."""
-    from ktir.backends.dataflow.lower import ring
+    from ktir.backends.dataflow.lower import indirect, ring
 
-    tile = lowering.get(op.access_tile, (AccessTile, IndirectTile), op, "the access tile")
+    tile = lowering.get(op.access_tile, (AccessTile, indirect.IndirectTile), op, "the access tile")
     data = lowering.tensor(op.data, op)
     if isinstance(data, Undefined):
         return
-    if isinstance(tile, IndirectTile):
-        _scatter(lowering, op, tile, _stored(lowering, op, data))
+    if isinstance(tile, indirect.IndirectTile):
+        indirect.scatter(lowering, op, tile, data)
         return
     if isinstance(tile.memory, DistributedView):
-        ring.store_distributed(lowering, op, tile, tile.memory, _stored(lowering, op, data))
+        ring.store_distributed(lowering, op, tile, tile.memory, stored_data(lowering, data))
+        return
+    if tile.memory.ragged and reaches_beyond(lowering, tile, tile.memory):
+        ring.store_ragged(lowering, op, tile, tile.memory, stored_data(lowering, data))
         return
     if tile.memory.space.core is not None:
         refuse(op, "it writes another core's scratchpad", "store to the own one and let the other core load")
@@ -416,10 +374,10 @@ def store(lowering: Lowering, op: ktdp.StoreOp) -> None:
     if tile.memory.space.kind == "ct_local":
         moves.write(lowering.planner, data, target)
     else:
-        moves.store(lowering.planner, _stored(lowering, op, data), target)
+        moves.store(lowering.planner, stored_data(lowering, data), target)
 
 
-def _stored(lowering: Lowering, op: ktdp.StoreOp, data: Tensor) -> View:
+def stored_data(lowering: Lowering, data: Tensor) -> View:
     """The data as it lies in the scratchpad, with a second slot in a loop so that the store drains behind."""
     if isinstance(data, View):
         return data
@@ -427,59 +385,3 @@ def _stored(lowering: Lowering, op: ktdp.StoreOp, data: Tensor) -> View:
     if isinstance(data, Splat):
         return lowering.dense(data)
     return lowering.stored(data, slots=slots)
-
-
-def _gather(lowering: Lowering, tile: IndirectTile) -> View:
-    """Rows lie one behind the other in the tile, in the order of the index."""
-    planner = lowering.planner
-    index = _index_tile(lowering, tile)
-    row = [v for v in range(len(tile.variables)) if v not in tile.along]
-    sizes = [tile.variables[v] for v in (*tile.along, *row)]
-    target, view = lowering.loaded_tile(sizes, tile.memory.element)
-    planner.add(lowering.hardware.load, _indirect(lowering, tile, index, target, scatters=False))
-    return _as_result(tile, view, [*tile.along, *row])
-
-
-def _scatter(lowering: Lowering, op: ktdp.StoreOp, tile: IndirectTile, data: View) -> None:
-    index = _index_tile(lowering, tile)
-    row = [v for v in range(len(tile.variables)) if v not in tile.along]
-    by_variable = dict(zip(tile.order, data.strides, strict=True))
-    walk = [*tile.along, *row]
-    arranged = data.shaped([tile.variables[v] for v in walk], [by_variable[v] for v in walk])
-    if len(tile.along) != 1:
-        arranged = lowering.dense(arranged)
-    lowering.planner.add(lowering.hardware.store, _indirect(lowering, tile, index, arranged, scatters=True))
-
-
-def _index_tile(lowering: Lowering, tile: IndirectTile) -> View:
-    target, view = lowering.loaded_tile(tile.index.shape, tile.index.element)
-    moves.load(lowering.planner, tile.index, target)
-    return view
-
-
-def _indirect(lowering: Lowering, tile: IndirectTile, index: View, lines: View, *, scatters: bool) -> Gather:
-    memory = tile.memory
-    active = lowering.planner.active
-    storage = lowering.places.in_global(lowering.planner.origin, memory, active)
-    row = [v for v in range(len(tile.variables)) if v not in tile.along]
-    table = View(
-        storage,
-        memory.address - storage.offset + tile.base,
-        tuple(tile.variables[v] for v in row),
-        tuple(tile.row_strides[v] for v in row),
-        memory.element,
-    )
-    return Gather(
-        table,
-        index,
-        lines,
-        memory.strides[tile.picked],
-        lines.strides[len(tile.along) - 1] if tile.along else 0,
-        scatters,
-    )
-
-
-def _as_result(tile: IndirectTile, view: View, walk: Sequence[int]) -> View:
-    """From the order of the walk to the order of the result."""
-    at = {variable: position for position, variable in enumerate(walk)}
-    return view.shaped([tile.variables[v] for v in tile.order], [view.strides[at[v]] for v in tile.order])

@@ -34,7 +34,8 @@ from ktir.backends.dataflow.lower.plan import (
     item_in,
     views_of,
 )
-from ktir.backends.dataflow.lower.values import CoreValue, LoopVariable
+from ktir.backends.dataflow.lower.values import CoreValue, LoopVariable, PerCore
+from ktir.maths.lifetimes import Room
 
 MOST_DISTANCES = 64
 """Iterations apart up to which two accesses of a loop are compared one by one."""
@@ -63,11 +64,32 @@ class Access:
         spans = ((extent - 1) * stride for extent, stride in zip(self.view.shape, self.view.strides, strict=True))
         return sum(spans) + element_bytes(self.view.element)
 
+    @property
+    def ranges(self) -> tuple[PerCore, PerCore]:
+        """The bytes from the start of the memory that each core reaches in all iterations."""
+        if self.whole:
+            low = np.full(len(self.active), self.region.offset)
+            return low, low + self.region.size
+        return self.start.minimum(), self.start.maximum() + self.reach
+
+    @property
+    def room(self) -> Room:
+        """All bytes that any core reaches."""
+        if not self.active.any():
+            return Room(0, 0)
+        low, high = self.ranges
+        return Room(int(low[self.active].min()), int(high[self.active].max()))
+
+
+def accesses_of(plan: LaunchPlan) -> Iterator[Access]:
+    """Every access of a launch to a region."""
+    return _accesses(plan.body, (), None)
+
 
 def order_accesses(plan: LaunchPlan) -> None:
     """Adds orders to ``plan`` where a later step meets an earlier one; refuses what an earlier iteration would have to
     finish for a later one."""
-    accesses = list(_accesses(plan.body, (), None))
+    accesses = list(accesses_of(plan))
     if not any(access.writes for access in accesses):
         return
     known: set[tuple[object, ...]] = set()
@@ -104,16 +126,9 @@ def _may_meet(first: Access, second: Access) -> bool:
     """A quick test on the ranges over all iterations."""
     if first.region.memory != second.region.memory:
         return False
-    ranges = [_range(access) for access in (first, second)]
+    ranges = [access.ranges for access in (first, second)]
     overlap = (ranges[0][0] < ranges[1][1]) & (ranges[1][0] < ranges[0][1])
     return bool((overlap & first.active & second.active).any())
-
-
-def _range(access: Access) -> tuple[np.ndarray, np.ndarray]:
-    if access.whole:
-        low = np.full(len(access.active), access.region.offset)
-        return low, low + access.region.size
-    return access.start.minimum(), access.start.maximum() + access.reach
 
 
 def _order(plan: LaunchPlan, first: Access, second: Access, known: set[tuple[object, ...]]) -> None:

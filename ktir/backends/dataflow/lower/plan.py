@@ -126,7 +126,7 @@ class Storage:
 class Tile:
     """``slots`` slots of ``size`` bytes in the scratchpad, filled by ``producer`` alone.
 
-    A tile that nobody reads is emptied by ``idle_consumer``.
+    A tile that nobody reads is emptied by ``idle_consumer``. More than ``least_slots`` let units run ahead.
     """
 
     name: str
@@ -135,6 +135,7 @@ class Tile:
     producer: str
     idle_consumer: str
     origin: Operation
+    least_slots: int = 1
     writings: list[Writing] = field(default_factory=list["Writing"])
     readings: list[Reading] = field(default_factory=list["Reading"])
 
@@ -379,6 +380,12 @@ class Planner:
         return self.close_loop(loop)
 
     # ---------------------------------------------------------------------------------------------------------- storage
+
+    def carried_tile(self, shape: Sequence[int], element: Attribute) -> Tile:
+        """A tile that holds an old value while the next one is made."""
+        tile = self.tile(shape, element, self.hardware.drain, slots=2)
+        tile.least_slots = 2
+        return tile
 
     def tile(self, shape: Sequence[int], element: Attribute, producer: str, *, slots: int) -> Tile:
         """A new tile with room for a dense tensor."""

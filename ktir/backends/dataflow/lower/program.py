@@ -19,11 +19,9 @@ from ktir.backends.dataflow.lower.emit import Resolved, UnitWriter
 from ktir.backends.dataflow.lower.hardware import Hardware
 from ktir.backends.dataflow.lower.launches import Launch, LaunchArguments, Placed, Trace, grid_of, trace
 from ktir.backends.dataflow.lower.memory import Constants, Places
-from ktir.backends.dataflow.lower.ordering import order_accesses
+from ktir.backends.dataflow.lower.ordering import accesses_of, order_accesses
 from ktir.backends.dataflow.lower.plan import (
     Block,
-    Copy,
-    Gather,
     Item,
     LaunchPlan,
     Loop,
@@ -32,9 +30,8 @@ from ktir.backends.dataflow.lower.plan import (
     Storage,
     Tile,
     insert_handshakes,
-    views_of,
 )
-from ktir.backends.dataflow.lower.reuse import across_blocks, everything, share_tiles, temporaries_of
+from ktir.backends.dataflow.lower.reuse import space_savers
 from ktir.backends.dataflow.lower.tensors import Splat
 from ktir.backends.dataflow.lower.values import PerCore, constant
 from ktir.dialect import dfp, ktdp
@@ -187,7 +184,11 @@ class Assembly:
         body = IrBlock([*self.declared, *self.queues.values(), *units])
         names = [each.kernel.sym_name.data for each in self.traced.launches]
         made = dfp.ProgramOp("program", self.machine.name, self.cores, Region(body))
-        outputs = [placed for placed in self.traced.outputs if placed.offset in stored]
+        outputs = [
+            placed
+            for placed in self.traced.outputs
+            if any(room.overlaps(Room(placed.offset, placed.offset + placed.size)) for room in stored)
+        ]
         return LoweredProgram(
             ModuleOp([made]),
             self.machine,
@@ -204,19 +205,15 @@ class Assembly:
         self.declared.append(made)
         self.buffers[place] = Resolved(made.result)
 
-    def _declare_global(self) -> set[int]:
-        """Buffers for the allocations in use; returns the offsets of those that are stored to."""
+    def _declare_global(self) -> set[Room]:
+        """Buffers for the allocations in use; returns the bytes that are stored to."""
         used: dict[Storage, list[int]] = {}
-        stored: set[int] = set()
+        stored: set[Room] = set()
         for plan in self.plans:
-            for step in steps_of(plan.body):
-                for view in views_of(step.action):
-                    if isinstance(view.place, Storage) and view.place.memory == "ddr":
-                        used.setdefault(view.place, []).append(plan.number)
-                if step.unit == self.hardware.store and isinstance(step.action, Copy | Gather):
-                    target = step.action.source if isinstance(step.action, Gather) else step.action.target
-                    if isinstance(target.place, Storage):
-                        stored.add(target.place.offset)
+            for access in accesses_of(plan):
+                if access.region.memory == "global":
+                    used.setdefault(access.region, []).append(plan.number)
+                    stored |= {access.room} if access.writes else set()
         memory = self.machine.global_memory.name
         rooms = {storage: Room(storage.offset, storage.offset + storage.size) for storage in used}
         for storage in sorted(used, key=lambda storage: (storage.offset, storage.name)):
@@ -265,9 +262,9 @@ class Assembly:
         """Addresses for the tiles of a launch, apart from each other and from the regions that live then."""
         allocation = self._allocate(plan, regions)
         used = _end_of(allocation)
-        for kind, same_block in ((temporaries_of(self.hardware), True), (across_blocks, False), (everything, True)):
+        for save_space in space_savers(self.hardware):
             if used > self.machine.scratchpad_bytes:
-                share_tiles(plan, kind, same_block=same_block)
+                save_space(plan)
                 allocation = self._allocate(plan, regions)
                 used = _end_of(allocation)
         self.lx_bytes = max(self.lx_bytes, used)

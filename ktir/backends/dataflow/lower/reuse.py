@@ -1,4 +1,4 @@
-"""Tiles that share their slots with others of the same launch, where the scratchpad is too small for all of them.
+"""What to give up where the scratchpad is too small for all tiles of a launch: rings of their own, then running ahead.
 
 Two tiles with the same producer, consumers and number of slots may be one ring if the plan uses one after the other:
 the ring's own handshake then keeps the second from overwriting the first. Addresses are never shared between rings, so
@@ -16,6 +16,22 @@ from ktir.backends.dataflow.lower.hardware import Hardware
 from ktir.backends.dataflow.lower.plan import Block, Item, LaunchPlan, Loop, Reading, Step, Tile, Writing, item_in
 
 Kind = tuple[object, ...]
+
+
+def space_savers(hardware: Hardware) -> tuple[Callable[[LaunchPlan], None], ...]:
+    """Ways to need less space, those that cost least time first."""
+    return (
+        lambda plan: share_tiles(plan, temporaries_of(hardware), same_block=True),
+        lambda plan: share_tiles(plan, across_blocks, same_block=False),
+        lambda plan: share_tiles(plan, everything, same_block=True),
+        drop_second_slots,
+    )
+
+
+def drop_second_slots(plan: LaunchPlan) -> None:
+    """No tile is filled while its former content is in use, but for those that need both at once."""
+    for tile in plan.tiles:
+        tile.slots = tile.least_slots
 
 
 def temporaries_of(hardware: Hardware) -> Callable[[Tile], Kind | None]:
@@ -65,6 +81,7 @@ class Ring:
     def take(self, tile: Tile, until: int) -> None:
         """Serves ``tile`` as well."""
         self.tile.size = max(self.tile.size, tile.size)
+        self.tile.least_slots = max(self.tile.least_slots, tile.least_slots)
         for part in (*tile.writings, *tile.readings):
             part.tile = self.tile
         self.tile.writings += tile.writings

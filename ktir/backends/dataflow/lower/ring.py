@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineSet
 
 from ktir.backends.dataflow.lower import moves
 from ktir.backends.dataflow.lower.context import Lowering, refuse, shape_and_element
-from ktir.backends.dataflow.lower.memory import AccessTile, DistributedView, MemoryView
-from ktir.backends.dataflow.lower.plan import Block, Mask, Receive, Send, Tile, View
+from ktir.backends.dataflow.lower.memory import AccessTile, DistributedView, MemoryView, one_partition
+from ktir.backends.dataflow.lower.plan import Block, Mask, Receive, Send, Tile, View, row_major
 from ktir.backends.dataflow.lower.values import CoreValue, PerCore, per_core, variable
 from ktir.dialect import ktdp
 from ktir.dialect.locations import location_of
@@ -54,7 +54,6 @@ def pieces_of(lowering: Lowering, op: Operation, tile: AccessTile, distributed: 
                 piece = _piece(op, number, tile, bounds, partition)
                 if piece is not None:
                     found.append(piece)
-            _check_covered(op, tile, found, core)
         result.append(found)
     return result
 
@@ -79,13 +78,23 @@ def _piece(
     return Piece(number, tuple(start), tuple(extents)) if all(extent > 0 for extent in extents) else None
 
 
-def _check_covered(op: Operation, tile: AccessTile, found: Sequence[Piece], core: int) -> None:
-    if sum(prod(piece.extents) for piece in found) < prod(tile.extents):
-        raise DistributedViewHole(
-            f"core {core} reads coordinates that no partition owns",
-            location=location_of(op),
-            remedy="enlarge the coordinate sets of the partitions, or read a smaller tile",
-        )
+def covering_pieces(
+    lowering: Lowering, op: Operation, tile: AccessTile, distributed: DistributedView
+) -> list[list[Piece]]:
+    """:func:`pieces_of`, which must leave nothing out."""
+    pieces = pieces_of(lowering, op, tile, distributed)
+    for core, mine in enumerate(pieces):
+        if lowering.planner.active[core] and _covered(mine) < prod(tile.extents):
+            raise DistributedViewHole(
+                f"core {core} accesses coordinates that no partition owns",
+                location=location_of(op),
+                remedy="enlarge the coordinate sets of the partitions, or access a smaller tile",
+            )
+    return pieces
+
+
+def _covered(pieces: Sequence[Piece]) -> int:
+    return sum(prod(piece.extents) for piece in pieces)
 
 
 def load_distributed(lowering: Lowering, op: ktdp.LoadOp, tile: AccessTile, distributed: DistributedView) -> View:
@@ -93,7 +102,7 @@ def load_distributed(lowering: Lowering, op: ktdp.LoadOp, tile: AccessTile, dist
     kinds = {partition.space.kind for partition in distributed.partitions}
     if len(kinds) > 1:
         refuse(op, "its partitions lie in both memories", "load each part by itself")
-    pieces = pieces_of(lowering, op, tile, distributed)
+    pieces = covering_pieces(lowering, op, tile, distributed)
     if kinds == {"global"}:
         target, view = lowering.loaded_tile(tile.extents, distributed.partitions[0].element)
         for_each_kind(lowering, pieces, lambda mask, piece: _copy(lowering, op, tile, distributed, piece, target, mask))
@@ -103,13 +112,44 @@ def load_distributed(lowering: Lowering, op: ktdp.LoadOp, tile: AccessTile, dist
     return view.shaped(tile.shape, [view.strides[dim] for dim in tile.order])
 
 
+def load_ragged(lowering: Lowering, op: ktdp.LoadOp, tile: AccessTile, memory: MemoryView) -> View:
+    """A tile that reaches beyond a view of dynamic size: zeros, then what there is.
+
+    Nobody may depend on the zeros; they are there because units stream whole tiles.
+    """
+    view = one_partition(memory)
+    target, loaded = lowering.loaded_tile(tile.extents, memory.element)
+    pieces = pieces_of(lowering, op, tile, view)
+    short = np.array([_covered(mine) < prod(tile.extents) for mine in pieces])
+    zeros = lowering.constants.zero(tile.extents, memory.element, lowering.cores)
+    lowering.planner.guarded(short, lambda: moves.load(lowering.planner, zeros, target))
+    for_each_kind(lowering, pieces, lambda mask, piece: _copy(lowering, op, tile, view, piece, target, mask))
+    return loaded.shaped(tile.shape, [loaded.strides[dim] for dim in tile.order])
+
+
 def store_distributed(
     lowering: Lowering, op: ktdp.StoreOp, tile: AccessTile, distributed: DistributedView, data: View
 ) -> None:
     """Each owner's piece to its partition; all of them in device memory."""
     if any(partition.space.kind != "global" for partition in distributed.partitions):
         refuse(op, "it writes scratchpads through a distributed view", "store to the own scratchpad")
-    pieces = pieces_of(lowering, op, tile, distributed)
+    _store_pieces(lowering, op, tile, distributed, covering_pieces(lowering, op, tile, distributed), data)
+
+
+def store_ragged(lowering: Lowering, op: ktdp.StoreOp, tile: AccessTile, memory: MemoryView, data: View) -> None:
+    """What lies inside a view of dynamic size, of a tile that reaches beyond."""
+    view = one_partition(memory)
+    _store_pieces(lowering, op, tile, view, pieces_of(lowering, op, tile, view), data)
+
+
+def _store_pieces(
+    lowering: Lowering,
+    op: ktdp.StoreOp,
+    tile: AccessTile,
+    distributed: DistributedView,
+    pieces: Sequence[Sequence[Piece]],
+    data: View,
+) -> None:
     inverse = [tile.order.index(dim) for dim in range(len(tile.order))]
     arranged = data.shaped(tile.extents, [data.strides[position] for position in inverse])
 
@@ -458,7 +498,7 @@ def reduce(lowering: Lowering, op: Operation) -> None:
     _send_partials(lowering, op, future, senders)
     carried: list[Tile] = []
     for identity, partial in zip(op.identities, future.partials, strict=True):
-        tile = planner.tile(partial.shape, partial.element, lowering.hardware.drain, slots=2)
+        tile = planner.carried_tile(partial.shape, partial.element)
         first = planner.dense(planner.writing(tile), partial.shape, partial.element)
         moves.write(planner, lowering.tensor(identity, op), first)
         carried.append(tile)
@@ -486,7 +526,7 @@ def reduce(lowering: Lowering, op: Operation) -> None:
     _each_run(lowering, "from", senders, work)
     for result, tile, partial in zip(op.results, carried, future.partials, strict=True):
         reading = planner.reading(tile, planner.block.items[-1])
-        lowering.values[result] = planner.dense(reading, partial.shape, partial.element)
+        lowering.values[result] = _as_result(op, result, planner.dense(reading, partial.shape, partial.element))
 
 
 def consume(lowering: Lowering, op: Operation) -> None:
@@ -502,4 +542,10 @@ def consume(lowering: Lowering, op: Operation) -> None:
     for result, partial in zip(op.results, future.partials, strict=True):
         target, view = lowering.received_tile(partial.shape, partial.element)
         receive(lowering, mask, target, origin)
-        lowering.values[result] = view
+        lowering.values[result] = _as_result(op, result, view)
+
+
+def _as_result(op: Operation, result: SSAValue, delivered: View) -> View:
+    """What arrived, in the shape of the result, which may lack dimensions of one element."""
+    shape, element = shape_and_element(result.type, op)
+    return delivered.shaped(shape, row_major(shape, element))

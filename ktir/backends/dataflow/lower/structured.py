@@ -15,6 +15,8 @@ import numpy as np
 from xdsl.dialects import arith, linalg, scf
 from xdsl.dialects.builtin import AnyFloat, DenseArrayBase, Float32Type, FloatAttr, IntegerAttr, IntegerType
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.dialects.linalg.ops import GenericOp
+from xdsl.dialects.tensor import EmptyOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
@@ -89,7 +91,7 @@ def lower_contraction(lowering: Lowering, op: LinalgStructuredOperation, roles: 
     shape, element = shape_and_element(op.results[0].type, op)
     initial = lowering.tensor(op.outputs[0], op)
     contraction = Contracted.of(lowering, op, roles)
-    start = None if is_zero(initial) else contraction.accumulated(_stored(lowering, initial))
+    start = None if begins_at_zero(op, initial) else contraction.accumulated(_stored(lowering, initial))
     target, view = lowering.place(op.results[0], shape, element)
     contraction.emit(start, contraction.accumulated(target))
     lowering.values[op.results[0]] = view
@@ -97,6 +99,12 @@ def lower_contraction(lowering: Lowering, op: LinalgStructuredOperation, roles: 
 
 def _stored(lowering: Lowering, tensor: Tensor) -> View:
     return tensor if isinstance(tensor, View) else lowering.stored(tensor)
+
+
+def begins_at_zero(op: LinalgStructuredOperation, initial: Tensor) -> bool:
+    """Whether ``op`` adds to zeros; a named contraction takes ``tensor.empty`` for zeros (specification, Q26)."""
+    onto_empty = isinstance(op.outputs[0].owner, EmptyOp) and not isinstance(op, GenericOp)
+    return onto_empty or is_zero(initial)
 
 
 def is_zero(tensor: Tensor) -> bool:

@@ -13,6 +13,7 @@ from ktir.backends.dataflow.run import DTYPES, run
 from ktir.conformance.case import parse_case
 from ktir.dialect.text.parser import parse_module
 from ktir.errors import ArgumentError, CapacityExceeded, FunctionNotFound, KtirError, NotLowerable, OutOfBounds
+from ktir.machine import load
 from tests.backends.dataflow.lower.kernels import check, fetch, kernel, lowered, normal, outputs, put, spyre, view
 
 CASES = sorted((Path(__file__).parents[4] / "spec" / "cases").glob("*.ktir"))
@@ -411,6 +412,53 @@ func.func @main(%x: memref<5x100xf16> {ktg.name = "input"},
   func.return
 }
 """
+
+
+def test_a_named_product_onto_an_empty_tensor_begins_at_zero() -> None:
+    """Nearly every public kernel is written this way (specification, Q26)."""
+    text = kernel(
+        "%x_ptr: index, %y_ptr: index, %z_ptr: index",
+        [1],
+        view("x", "%x_ptr", [16, 64], "f16"),
+        view("y", "%y_ptr", [64, 32], "f16"),
+        view("z", "%z_ptr", [16, 32], "f16"),
+        fetch("a", "%x", [16, 64], "%c0, %c0", [16, 64], "f16"),
+        fetch("b", "%y", [64, 32], "%c0, %c0", [64, 32], "f16"),
+        "%e = tensor.empty() : tensor<16x32xf16>",
+        "%p = linalg.matmul ins(%a, %b : tensor<16x64xf16>, tensor<64x32xf16>) outs(%e : tensor<16x32xf16>)"
+        " -> tensor<16x32xf16>",
+        put("p", "%z", [16, 32], "%c0, %c0", [16, 32], "f16"),
+    )
+    x, y = normal([16, 64]), normal([64, 32])
+    z = np.zeros((16, 32), np.float16)
+    expected = x.astype(np.float64) @ y.astype(np.float64)
+    check(text, {"x_ptr": x, "y_ptr": y, "z_ptr": z}, {"z_ptr": expected}, absolute=2e-2)
+
+
+def test_second_slots_are_given_up_where_space_is_short() -> None:
+    """A loop of three large tiles: with a second slot of each they would not fit."""
+    rows, shape = 16, [16, 8192]
+    text = kernel(
+        "%x_ptr: index, %y_ptr: index",
+        [1],
+        "%end = arith.constant 64 : index",
+        view("x", "%x_ptr", [64, 8192], "f16"),
+        view("y", "%y_ptr", [64, 8192], "f16"),
+        "scf.for %r = %c0 to %end step %c16 {",
+        fetch("v", "%x", [64, 8192], "%r, %c0", shape, "f16"),
+        "%w = arith.mulf %v, %v : tensor<16x8192xf16>",
+        "%u = arith.addf %w, %v : tensor<16x8192xf16>",
+        put("u", "%y", [64, 8192], "%r, %c0", shape, "f16"),
+        "}",
+    )
+    x = normal([64, 8192])
+    arguments = {"x_ptr": x, "y_ptr": np.zeros_like(x)}
+    wide = lowered(text, None, arguments)
+    narrow = lowered(text, None, arguments, load("spyre", scratchpad=2 * rows * 8192 * 2))
+    assert narrow.lx_bytes == wide.lx_bytes // 2
+    verify.check(narrow.module, narrow.machine)
+    for name, want in outputs(wide, arguments).items():
+        assert np.array_equal(outputs(narrow, arguments)[name], want)
 
 
 def test_a_host_program_places_its_tensors_in_sticks() -> None:
