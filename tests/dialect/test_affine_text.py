@@ -1,5 +1,6 @@
 """Canonical affine expressions: same value, stable form, and text that reads back as the same tree."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.ir.affine import (
@@ -104,3 +105,23 @@ def test_text_is_mlirs() -> None:
 def test_an_empty_set_of_constraints_holds_everywhere() -> None:
     module = parse_module("func.func private @f() attributes {s = affine_set<() : ()>}")
     assert "affine_set<() : (0 == 0)>" in print_module(module)
+
+
+@pytest.mark.parametrize(
+    "tile",
+    [
+        "ktdp.construct_access_tile %v[%i * 0 + 1, %j] {access_tile_set = affine_set<(d0, d1) : (d0 == 0, d1 == 0)>, "
+        "access_tile_order = affine_map<(d0, d1) -> (d0, d1)>} : memref<4x8xf16> -> !ktdp.access_tile<1x1xindex>",
+        "ktdp.construct_indirect_access_tile intermediate_variables(%k, %l) %v[ind(%w[%k + %i - %i]), (%l + %j mod 1)] "
+        "{variables_space_set = affine_set<(d0, d1) : (d0 == 0, d1 == 0)>, variables_space_order = "
+        "affine_map<(d0, d1) -> (d0, d1)>} : memref<4x8xf16>, memref<4xi32> -> !ktdp.access_tile<1x1xindex>",
+    ],
+    ids=["direct", "indirect"],
+)
+def test_a_value_that_cancels_out_is_no_operand(tile: str) -> None:
+    arguments = "%v: memref<4x8xf16>, %w: memref<4xi32>, %i: index, %j: index"
+    module = parse_module(f"func.func @f({arguments}) {{\n  %t = {tile}\n  func.return\n}}\n")
+    (op,) = (op for op in module.walk() if op.name.startswith("ktdp."))
+    assert "i" not in [operand.name_hint for operand in op.operands]
+    for generic in (False, True):
+        assert parse_module(print_module(module, generic=generic)).is_structurally_equivalent(module)

@@ -363,7 +363,8 @@ class _SubscriptReader:
             subscripts.append(self._subscript())
         if self.values.symbols:
             self.parser.raise_error("error canonicalizing subscripts: symbol(...) has no meaning here")
-        return subscripts
+        results = iter(self.values.without_idle_values([result for _, each in subscripts for result in each]))
+        return [(view, [next(results) for _ in each]) for view, each in subscripts]
 
     def _subscript(self) -> tuple[UnresolvedOperand | None, list[AffineExpr]]:
         parser = self.parser

@@ -11,6 +11,7 @@ in a subscript.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -30,7 +31,7 @@ from xdsl.parser import Parser as XdslParser
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from ktir.dialect.text.leniency import tolerate
-from ktir.maths.affine import ALWAYS, combine, constraint, is_symbolic, negate, subtract
+from ktir.maths.affine import ALWAYS, combine, constraint, is_symbolic, negate, substitute, subtract
 
 Leaf = Callable[[], AffineExpr | None]
 """Reads a variable if one stands at the current position."""
@@ -244,5 +245,20 @@ class Subscripts:
         return self.parser.parse_comma_separated_list(self.parser.Delimiter.SQUARE, self.expression)
 
     def map_of(self, results: Sequence[AffineExpr]) -> AffineMap:
-        """The map of all values read so far to ``results``."""
-        return AffineMap(len(self.dims), len(self.symbols), tuple(results))
+        """The map of all values that ``results`` depend on to ``results``."""
+        kept = self.without_idle_values(results)
+        return AffineMap(len(self.dims), len(self.symbols), tuple(kept))
+
+    def without_idle_values(self, results: Sequence[AffineExpr]) -> Sequence[AffineExpr]:
+        """Forgets values that no result depends on, as ``%i`` in ``%i * 0``; the results over those that are left."""
+        used = {leaf for result in results for leaf in result.dfs()}
+        dims, symbols = list(self.dims), list(self.symbols)
+        kept_dims = [number for number in range(len(dims)) if AffineDimExpr(number) in used]
+        kept_symbols = [number for number in range(len(symbols)) if AffineSymExpr(number) in used]
+        if len(kept_dims) == len(dims) and len(kept_symbols) == len(symbols):
+            return results
+        self.dims = {dims[number]: self.dims[dims[number]] for number in kept_dims}
+        self.symbols = {symbols[number]: self.symbols[symbols[number]] for number in kept_symbols}
+        new_dims: list[AffineExpr] = [AffineDimExpr(bisect_left(kept_dims, number)) for number in range(len(dims))]
+        new_symbols = [AffineSymExpr(bisect_left(kept_symbols, number)) for number in range(len(symbols))]
+        return [substitute(result, new_dims, new_symbols) for result in results]
