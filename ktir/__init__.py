@@ -13,9 +13,14 @@ from typing import TYPE_CHECKING, Any
 from ktir.version import VERSION as __version__
 
 if TYPE_CHECKING:
-    from ktir.api import RunResult, check, compile, examine, load, machine, parse, run
+    from ktir.api import RunResult, bisect, check, compile, examine, load, machine, parse, run
     from ktir.errors import Diagnostic, KtirError
     from ktir.interp.places import Place, Region
+    from ktir.interp.tracing.explain import Explain
+    from ktir.interp.tracing.numbers import Tolerance
+    from ktir.interp.tracing.recording import Recording
+    from ktir.interp.tracing.trace import Trace
+    from ktir.interp.tracing.watch import Watch
     from ktir.location import Location
     from ktir.module import Module
     from ktir.program import Options, Program
@@ -23,6 +28,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "parse": "ktir.api",
     "run": "ktir.api",
+    "bisect": "ktir.api",
     "compile": "ktir.api",
     "check": "ktir.api",
     "examine": "ktir.api",
@@ -31,6 +37,11 @@ _HOMES = {
     "RunResult": "ktir.api",
     "Place": "ktir.interp.places",
     "Region": "ktir.interp.places",
+    "Explain": "ktir.interp.tracing.explain",
+    "Recording": "ktir.interp.tracing.recording",
+    "Tolerance": "ktir.interp.tracing.numbers",
+    "Trace": "ktir.interp.tracing.trace",
+    "Watch": "ktir.interp.tracing.watch",
     "Module": "ktir.module",
     "Options": "ktir.program",
     "Program": "ktir.program",
@@ -41,15 +52,21 @@ _HOMES = {
 
 __all__ = [
     "Diagnostic",
+    "Explain",
     "KtirError",
     "Location",
     "Module",
     "Options",
     "Place",
     "Program",
+    "Recording",
     "Region",
     "RunResult",
+    "Tolerance",
+    "Trace",
+    "Watch",
     "__version__",
+    "bisect",
     "check",
     "compile",
     "examine",

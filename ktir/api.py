@@ -1,4 +1,4 @@
-"""The public functions: parse, check, run, compile, load, machine.
+"""The public functions: parse, check, run, bisect, compile, load, machine.
 
 ``import ktir`` gives them all. Programs are given as a path, a text, or what another of these functions returned.
 Arrays may be numpy, ml_dtypes or torch; results are of the kind that was passed in, and inputs are never changed. Every
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from ktir.analysis.check import Examination
     from ktir.backends.dataflow.reports.report import Report
     from ktir.backends.dataflow.timing import Timing
+    from ktir.interp.observation import Observer
     from ktir.interp.places import Place, Region
+    from ktir.interp.tracing.bisect import Bisection
+    from ktir.interp.tracing.numbers import Tolerance
     from ktir.machine.description import Machine
     from ktir.program import Options, Program
 
@@ -101,6 +104,7 @@ def run(
     timing: bool = False,
     memory: Sequence[Place] = (),
     read: Mapping[str, Region] | None = None,
+    trace: Observer | Sequence[Observer] = (),
 ) -> RunResult:
     """Executes a function on the CPU, all cores of its grid together.
 
@@ -109,6 +113,9 @@ def run(
     have no limit. ``checks`` tracks uninitialised bytes, padding, bounds and conflicting writes; it never changes a
     result. ``timing`` models the time on the machine. For programs that name addresses themselves, ``memory`` says
     where arrays lie and ``read`` what to read back, by the name it gets in the outputs.
+
+    ``trace`` is told of every operation: a :class:`ktir.Trace`, :class:`ktir.Watch`, :class:`ktir.Explain`,
+    :class:`ktir.Recording`, or several. They hold what they saw, also after an error. Numbers stay the same.
     """
     program, given = parse(module), dict(arguments or {})
     entry, described = program.entry(function), _described(machine)
@@ -117,14 +124,20 @@ def run(
     values = {name: to_numpy(value) if is_array(value) else value for name, value in given.items()}
     from ktir.interp.executor import execute
 
+    places = [replace(place, array=to_numpy(place.array)) for place in memory]
+    observers = list(trace) if isinstance(trace, Sequence) else [trace]
+    for observer in observers:
+        _find_reference(observer, entry, values, described, checks, places)
     execution = execute(
         program.op,
         entry,
         values,
         machine=described,
         checks=checks,
-        memory=[replace(place, array=to_numpy(place.array)) for place in memory],
+        memory=places,
         read=read,
+        observers=observers,
+        source=program.source,
     )
     report = _timed(program, entry, values, described) if timing and described is not None else None
     arrays = [*given.values(), *(place.array for place in memory)]
@@ -137,6 +150,82 @@ def run(
         diagnostics=_with_warnings_of_reading(program, execution.diagnostics),
         operations=execution.statistics.operations,
         launches=execution.statistics.launches,
+    )
+
+
+def _find_reference(
+    observer: Observer,
+    function: str,
+    values: Mapping[str, Any],
+    machine: Machine | None,
+    checks: bool,
+    places: Sequence[Place],
+) -> None:
+    """Gives a trace the values it is to be compared with: another program runs on the same arguments first."""
+    from ktir.array_files import read_arrays
+    from ktir.interp.executor import execute
+    from ktir.interp.tracing.recording import Recording, is_recording, load_recording
+    from ktir.interp.tracing.references import Arrays, OtherRun
+    from ktir.interp.tracing.trace import Trace
+
+    if not isinstance(observer, Trace) or observer.against is None or observer.reference is not None:
+        return
+    against = observer.against
+    if isinstance(against, str | Path) and Path(against).suffix in (".npz", ".npy", ".safetensors"):
+        path = Path(against)
+        against = load_recording(path) if is_recording(path) else read_arrays(path)
+    if isinstance(against, Mapping):
+        given = cast("Mapping[str, Any]", against)
+        arrays = {name.lstrip("%"): to_numpy(array) for name, array in given.items()}
+        observer.reference = Arrays(arrays, observer.tolerance)
+        return
+    if not isinstance(against, Recording):
+        other = parse(against)
+        entry = other.entry(function if function in other.functions else None)
+        against = Recording()
+        execute(
+            other.op,
+            entry,
+            values,
+            machine=machine,
+            checks=checks,
+            memory=places,
+            observers=[against],
+            source=other.source,
+        )
+    observer.reference = OtherRun(against, observer.tolerance)
+
+
+def bisect(
+    first: Source,
+    second: Source,
+    function: str | None = None,
+    arguments: Mapping[str, Any] | None = None,
+    *,
+    machine: str | Path | Machine | None = None,
+    checks: bool = True,
+    tolerance: Tolerance | None = None,
+    seed: int = 0,
+) -> Bisection:
+    """The first operation in which two versions of a program differ on the same arguments.
+
+    Arrays that are not given are random numbers from ``seed``. Operations are paired although some were added, removed,
+    moved or renamed. ``tolerance`` is exact unless given. Raises what both programs raise.
+    """
+    from ktir.interp.made_arguments import random_arguments
+    from ktir.interp.tracing.bisect import Conditions, Version
+    from ktir.interp.tracing.bisect import bisect as compare
+    from ktir.interp.tracing.numbers import Tolerance
+
+    one, other = parse(first), parse(second)
+    entry = one.entry(function)
+    counterpart = other.entry(function if function is not None or entry not in other.functions else entry)
+    given = {name: to_numpy(value) if is_array(value) else value for name, value in (arguments or {}).items()}
+    values = random_arguments(one.functions[entry], given, seed)
+    return compare(
+        Version(one.file, one.op, entry, one.source),
+        Version(other.file, other.op, counterpart, other.source),
+        Conditions(values, _described(machine), checks, tolerance or Tolerance()),
     )
 
 

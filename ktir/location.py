@@ -15,3 +15,10 @@ class Location:
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
+
+
+def location_data(location: Location | None) -> dict[str, str | int] | None:
+    """A place for JSON output."""
+    if location is None:
+        return None
+    return {"file": location.file, "line": location.line, "column": location.column}

@@ -1,21 +1,25 @@
-"""Values on the command line: ``x=x.npy``, ``n=4096``, ``scale=0.5``, ``y=f16[256,1024]``, ``w=w.npy:bf16``."""
+"""Values on the command line: ``x=x.npy``, ``n=4096``, ``scale=0.5``, ``y=f16[256,1024]``, ``w=w.safetensors:q_proj``.
+
+A file is followed by what to take from it, where that is not plain: the name of one of several arrays, or the element
+type of bits that the file has no word for.
+"""
 
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from ktir.errors import ArgumentError, FileUnusable, KtirError
 
-from ktir.arrays import DTYPES, Array
-from ktir.errors import ArgumentError, FileUnusable
+if TYPE_CHECKING:
+    from ktir.arrays import Array
 
-FORMS = "NAME=FILE.npy, NAME=FILE.npy:TYPE, NAME=TYPE[SHAPE] for a fresh array, or NAME=NUMBER"
-_FRESH = re.compile(r"(\w+)\[([\d\s,x]*)\]")
+FORMS = "NAME=FILE (.npy, .npz, .safetensors), NAME=FILE:TYPE, NAME=TYPE[SHAPE] for a fresh array, or NAME=NUMBER"
+WORDS = {"true": 1, "false": 0}
 
 
 @dataclass(frozen=True)
@@ -30,54 +34,64 @@ def name_and_value(text: str) -> tuple[str, str]:
     """Splits ``NAME=VALUE``; for argparse's ``type=``."""
     name, equals, value = text.partition("=")
     if not equals or not name or not value:
-        raise argparse.ArgumentTypeError(f"{text!r} is not {FORMS}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
     return name.lstrip("%"), value
 
 
-def read_arguments(pairs: Sequence[tuple[str, str]]) -> Given:
-    """Reads every value. Raises :class:`ArgumentError` or :class:`FileUnusable`."""
-    values: dict[str, Any] = {}
+def read_arguments(pairs: Sequence[tuple[str, str]], random: Sequence[tuple[str, str]] = (), seed: int = 0) -> Given:
+    """Reads every value. Raises :class:`ArgumentError` or :class:`FileUnusable`, naming the argument."""
+    from ktir.interp.made_arguments import parse_shaped, random_array
+
+    names = [name for name, _ in (*pairs, *random)]
+    for name in names:
+        if names.count(name) > 1:
+            raise ArgumentError(f"argument {name!r} is given twice", remedy="keep one of them")
     sources: list[Path] = []
-    for name, text in pairs:
-        if name in values:
-            raise ArgumentError(f"argument {name!r} is given twice")
-        values[name] = _value(name, text, sources)
+    values = {name: _value(name, text, sources) for name, text in pairs}
+    for position, (name, text) in enumerate(random):
+        kind = parse_shaped(text)
+        if kind is None:
+            raise ArgumentError(f"--random {name}={text} is not understood", remedy="write, for example, x=67x1000xf16")
+        values[name] = random_array(kind, seed * 1000 + position)
     return Given(values, tuple(sources))
 
 
 def _value(name: str, text: str, sources: list[Path]) -> Any:
-    for number in (int, float):
+    from ktir.array_files import is_array_file
+    from ktir.interp.made_arguments import parse_shaped, unwritten
+
+    number = parse_number(text)
+    if number is not None:
+        return number
+    file, colon, part = text.rpartition(":")
+    if is_array_file(text) or (colon and is_array_file(file)):
+        path = Path(text if is_array_file(text) else file)
+        sources.append(path)
+        return _read(name, path, "" if is_array_file(text) else part)
+    if "[" in text and (kind := parse_shaped(text)) is not None:
+        return unwritten(kind)
+    raise ArgumentError(f"{name}={text} is not understood", remedy=f"write {FORMS}")
+
+
+def parse_number(text: str) -> int | float | None:
+    """``4096``, ``0x10``, ``0.5``, ``inf``, ``true``; None for another text."""
+    if text in WORDS:
+        return WORDS[text]
+    for read in (int, partial(int, base=0), float):
         try:
-            return number(text)
+            return read(text)
         except ValueError:
             continue
-    if match := _FRESH.fullmatch(text):
-        return fresh(match[1], [int(extent) for extent in re.split(r"[\s,x]+", match[2]) if extent])
-    file, _, element = text.rpartition(":") if text.rpartition(":")[2] in DTYPES else (text, "", "")
-    if not file.endswith(".npy"):
-        raise ArgumentError(f"{name}={text} is not understood", remedy=f"write {FORMS}")
-    sources.append(Path(file))
-    return read_array(Path(file), element)
+    return None
 
 
-def fresh(element: str, shape: Sequence[int]) -> Array:
-    """An array that nobody has written: NaN, or the lowest value of an integer type, so that it shows in a result."""
-    if element not in DTYPES:
-        raise ArgumentError(f"there is no element type {element!r}", remedy=f"use one of {', '.join(DTYPES)}")
-    dtype = DTYPES[element]
-    if dtype.kind == "b":
-        return np.zeros(shape, dtype)
-    return np.full(shape, np.iinfo(dtype).min if dtype.kind == "i" else np.nan, dtype)
+def _read(name: str, path: Path, part: str) -> Array:
+    from ktir.array_files import read_array
+    from ktir.arrays import DTYPES
 
-
-def read_array(path: Path, element: str = "") -> Array:
-    """A ``.npy`` file; ``element`` says how to read the bits of a type the format has no word for."""
+    element = part if part in DTYPES else ""
     try:
-        array: Array = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise FileUnusable(f"cannot read {path}: {error}", remedy="give a file that numpy.save wrote") from None
-    if not element:
-        return array
-    if array.dtype.itemsize != DTYPES[element].itemsize:
-        raise ArgumentError(f"{path} holds {array.dtype}, whose elements are not the size of {element}")
-    return array.view(DTYPES[element])
+        return read_array(path, name if element or not part else part, element)
+    except KtirError as error:
+        kind = type(error) if isinstance(error, ArgumentError | FileUnusable) else ArgumentError
+        raise kind(f"argument {name}: {error.message}", remedy=error.remedy) from None

@@ -8,14 +8,15 @@ check), 2 for wrong usage, 70 for a fault of the tool itself, 130 after an inter
 from __future__ import annotations
 
 import json
+import math
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from ktir.errors import Diagnostic, KtirError
-from ktir.location import Location
+from ktir.location import Location, location_data
 
 OK, FAULT, USAGE, INTERNAL, INTERRUPTED = 0, 1, 2, 70, 130
 
@@ -29,7 +30,15 @@ class Console:
 
     def result(self, data: Mapping[str, Any], text: str) -> None:
         """One result: ``data`` for machines, ``text`` for people."""
-        print(json.dumps(data, indent=1, default=str) if self.as_json else text)
+        print(as_json(data) if self.as_json else text)
+
+    def failure(self, data: Mapping[str, Any], text: str, status: int) -> int:
+        """The end of a command that failed: ``data`` beside ``"ok": false``, or ``text`` on standard error."""
+        if self.as_json:
+            print(as_json({"ok": False, **data}))
+        else:
+            self.note(text)
+        return status
 
     def note(self, text: str) -> None:
         """Something on the side, on standard error."""
@@ -75,13 +84,27 @@ class Console:
         return lines[location.line - 1] if 0 < location.line <= len(lines) else None
 
 
+def as_json(data: Mapping[str, Any]) -> str:
+    """``data`` as text; numbers that JSON does not have as the strings ``nan``, ``inf`` and ``-inf``."""
+    return json.dumps(_finite(data), indent=1, default=str, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(name): _finite(each) for name, each in cast("Mapping[Any, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in cast("Sequence[Any]", value)]
+    return value
+
+
 def problem_data(problem: KtirError | Diagnostic) -> dict[str, Any]:
     """A problem for JSON output."""
-    where = problem.location
     return {
         "code": problem.code,
         "severity": getattr(problem, "severity", "error"),
         "message": problem.message,
-        "location": {"file": where.file, "line": where.line, "column": where.column} if where else None,
+        "location": location_data(problem.location),
         "remedy": problem.remedy,
     }

@@ -7,7 +7,6 @@ Nothing that takes time is imported before a subcommand runs.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -74,9 +73,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parsed = build_parser().parse_args(words)
         return _command(parsed.command).run(parsed, console)
     except UsageError as error:
-        return _fail(console, {"code": "Usage", "message": str(error)}, f"{error.usage}ktir: error: {error}", USAGE)
+        data = {"error": {"code": "Usage", "message": str(error)}}
+        return console.failure(data, f"{error.usage}ktir: error: {error}", USAGE)
     except KtirError as error:
-        return _fail(console, problem_data(error), console.describe(error), FAULT)
+        return console.failure({"error": problem_data(error)}, console.describe(error), FAULT)
     except RecursionError:
         return _report(console, "NestingTooDeep", "the input is nested too deep", FAULT)
     except KeyboardInterrupt:
@@ -96,15 +96,7 @@ def _command(name: str) -> Any:
 
 
 def _report(console: Console, code: str, message: str, status: int) -> int:
-    return _fail(console, {"code": code, "message": message}, f"ktir: error: {message} [{code}]", status)
-
-
-def _fail(console: Console, data: dict[str, Any], text: str, status: int) -> int:
-    if console.as_json:
-        print(json.dumps({"ok": False, "error": data}, indent=1))
-    else:
-        console.note(text)
-    return status
+    return console.failure({"error": {"code": code, "message": message}}, f"ktir: error: {message} [{code}]", status)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from ktir.interp.tracing.numbers import Difference, Lanes, Tolerance, difference
 from ktir.interp.tracing.recording import Recording
 from ktir.interp.tracing.references import Mismatch, OtherRun
 from ktir.interp.tracing.trace import Trace, mismatch_data, mismatch_text, number_text
-from ktir.location import Location
+from ktir.location import Location, location_data
 from ktir.machine.description import Machine
 
 LISTED = 5
@@ -113,7 +113,7 @@ class Bisection:
     def _headline(self) -> list[str]:
         if self.mismatch is None or self.counterpart is None:
             if self.same:
-                return [f"no difference in {self.compared} operations ({self.tolerance})"]
+                return [f"no difference in {self.compared} operations; allowed: {self.tolerance}"]
             if any(self.errors):
                 return [f"first difference: one version stops, after {self.compared} operations that do not differ"]
             return ["the outputs differ, and no operation that both have does"]
@@ -122,10 +122,10 @@ class Bisection:
         names = ", ".join(each.name for each in self.mismatch.point.values)
         return [
             f"first difference: {names + ' = ' if names else ''}{op.name}",
-            f"  {self.first.name}: {_described(self.counterpart)}",
-            f"  {self.second.name}: {_described(op)}",
-            *([f"  inside it: {inner}"] if inner else []),
-            f"  {mismatch_text(self.mismatch)} ({self.tolerance})",
+            f"  first:  {_described(self.counterpart)}",
+            f"  second: {_described(op)}",
+            *([f"  inside: {inner}"] if inner else []),
+            f"  {mismatch_text(self.mismatch)}; allowed: {self.tolerance}",
         ]
 
     def _outputs(self) -> list[str]:
@@ -161,7 +161,8 @@ def bisect(first: Version, second: Version, conditions: Conditions) -> Bisection
     recording = Recording()
     before = _run(first, conditions, recording)
     reference = OtherRun(recording, conditions.tolerance)
-    trace = Trace(reference)
+    trace = Trace()
+    trace.reference = reference
     after = _run(second, conditions, trace)
     assert reference.pairing is not None
     errors = tuple(each if isinstance(each, KtirError) else None for each in (before, after))
@@ -231,7 +232,7 @@ def _inner_difference(first: Operation, second: Operation) -> str:
     inner = zip(list(first.walk())[1:], list(second.walk())[1:], strict=False)
     for one, other in inner:
         if one.name != other.name or one.properties != other.properties:
-            return f"{one.name} ({_place(location_of(one))}), {other.name} ({_place(location_of(other))})"
+            return f"{_described(one)}, {_described(other)}"
     return ""
 
 
@@ -244,10 +245,9 @@ def _place(location: Location | None) -> str:
 
 
 def _operation_data(op: Operation) -> dict[str, Any]:
-    where = location_of(op)
     return {
         "operation": op.name,
-        "location": {"file": where.file, "line": where.line, "column": where.column} if where else None,
+        "location": location_data(location_of(op)),
     }
 
 

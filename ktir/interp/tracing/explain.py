@@ -24,6 +24,7 @@ from ktir.interp.tracing.references import Iteration, iteration_of
 from ktir.interp.tracing.trace import iteration_text
 from ktir.interp.tracing.watch import ranges
 from ktir.interp.values import Frame
+from ktir.location import location_data
 
 READ, WRITTEN = np.uint8(1), np.uint8(2)
 PICTURE_ROWS, PICTURE_COLUMNS = 16, 64
@@ -191,7 +192,7 @@ class Explain:
             "core": self.core,
             "accesses": [
                 {
-                    "location": _location(each.point),
+                    "location": location_data(each.point.site.location),
                     "function": each.point.function,
                     "kind": each.kind,
                     "tensor": each.name,
@@ -255,11 +256,6 @@ class Explain:
             yield f"    {box:<{widths[0]}}  {span:<{widths[1]}}  {when}".rstrip()
         if len(shown) < len(each.each):
             yield f"    and {len(each.each) - len(shown)} more"
-
-
-def _location(point: Point) -> dict[str, Any] | None:
-    where = point.site.location
-    return {"file": where.file, "line": where.line, "column": where.column} if where else None
 
 
 def _reach(touch: Touch) -> int:

@@ -172,8 +172,8 @@ class Tolerance:
 
     def __str__(self) -> str:
         if not self.relative and not self.absolute:
-            return "exactly equal"
-        return f"within {self.absolute:g} + {self.relative:g} * |wanted|"
+            return "no difference"
+        return f"{self.absolute:g} + {self.relative:g} * |wanted|"
 
 
 USUAL: Mapping[str, Tolerance] = {

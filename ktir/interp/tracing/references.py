@@ -74,7 +74,7 @@ class OtherRun:
     """The values of a run of another program, or of the same one; results of paired operations have to be equal."""
 
     recording: Recording
-    tolerance: Tolerance
+    tolerance: Tolerance | None = None
     pairing: Pairing | None = None
 
     def begin(self, module: ModuleOp, names: Mapping[SSAValue, str]) -> None:
@@ -106,7 +106,7 @@ class OtherRun:
 
     def _difference(self, lanes: Lanes, wanted: Lanes) -> Difference | None:
         """Values of another shape are of another tiling, and not compared."""
-        return difference(lanes, wanted, self.tolerance) if wanted.shape == lanes.shape else None
+        return difference(lanes, wanted, self.tolerance or Tolerance()) if wanted.shape == lanes.shape else None
 
     def counterpart(self, op: Operation) -> Operation | None:
         """The operation of the other program that ``op`` is."""

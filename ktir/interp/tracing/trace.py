@@ -17,10 +17,11 @@ from xdsl.ir import Operation, SSAValue
 from ktir.interp.numerics import Array
 from ktir.interp.observation import Point
 from ktir.interp.tracing.accesses import tile_at
-from ktir.interp.tracing.numbers import Lanes, Summaries, Summary, lanes_of
+from ktir.interp.tracing.numbers import Lanes, Summaries, Summary, Tolerance, lanes_of
 from ktir.interp.tracing.recording import STORED, Visit, Visits
 from ktir.interp.tracing.references import Iteration, Mismatch, Reference, iteration_of
 from ktir.interp.values import Frame
+from ktir.location import location_data
 
 LEFT = 5
 """Columns of the table that are texts."""
@@ -59,10 +60,18 @@ class Traced:
 
 
 class Trace:
-    """Observes a run and tells of its values. ``reference`` is what they are compared with; ``detail`` how fine."""
+    """Observes a run and tells of its values.
 
-    def __init__(self, reference: Reference | None = None, detail: Detail = "operation") -> None:
-        self.reference, self.detail = reference, detail
+    ``against`` is what they are compared with: another program (a path, a text, a module), a recording or its file,
+    arrays by name or their file. ``tolerance`` None stands for exact equality with another run, and for what is usual
+    for the element type with arrays. ``detail`` says how fine the rows are.
+    """
+
+    def __init__(
+        self, against: Any = None, *, tolerance: Tolerance | None = None, detail: Detail = "operation"
+    ) -> None:
+        self.against, self.tolerance, self.detail = against, tolerance, detail
+        self.reference: Reference | None = None
         self.rows: list[Traced] = []
         self.first: Mismatch | None = None
         """The first mismatch in the order of the run."""
@@ -132,9 +141,8 @@ class Trace:
         return [self._row_data(row) for row in self.rows]
 
     def _row_data(self, row: Traced) -> dict[str, Any]:
-        where = row.point.site.location
         data: dict[str, Any] = {
-            "location": {"file": where.file, "line": where.line, "column": where.column} if where else None,
+            "location": location_data(row.point.site.location),
             "function": row.point.function,
             "operation": row.point.op.name,
             "name": row.name,
@@ -261,9 +269,9 @@ def mismatch_text(mismatch: Mismatch) -> str:
 
 def mismatch_data(mismatch: Mismatch) -> dict[str, Any]:
     """The same as JSON."""
-    found, where = mismatch.found, mismatch.point.site.location
+    found = mismatch.found
     return {
-        "location": {"file": where.file, "line": where.line, "column": where.column} if where else None,
+        "location": location_data(mismatch.point.site.location),
         "operation": mismatch.point.op.name,
         "argument": mismatch.where or None,
         "core": mismatch.core,

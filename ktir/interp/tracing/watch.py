@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
@@ -22,6 +23,7 @@ from ktir.interp.tracing.numbers import Lanes, is_float, lanes_of, wide
 from ktir.interp.tracing.references import Iteration, iteration_of, not_found, on_core
 from ktir.interp.tracing.trace import iteration_text
 from ktir.interp.values import Frame, Value
+from ktir.location import Location, location_data
 
 THRESHOLD, EDGE = 24, 3
 """Elements up to which a tensor is printed whole, and how many of each end are shown of longer ones."""
@@ -35,7 +37,7 @@ class Change:
     """A value that is new on some cores. ``text`` is the value, ``shape`` and ``dtype`` what it is."""
 
     name: str
-    location: str
+    location: Location | None
     function: str
     cores: tuple[int, ...]
     iteration: Iteration
@@ -43,11 +45,25 @@ class Change:
     dtype: str
     text: str
 
+    @property
+    def data(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "location": location_data(self.location),
+            "function": self.function,
+            "name": self.name,
+            "cores": list(self.cores),
+            "iteration": dict(self.iteration),
+            "shape": list(self.shape),
+            "dtype": self.dtype,
+            "value": self.text,
+        }
+
     def __str__(self) -> str:
         at = f" {iteration_text(self.iteration)}" if self.iteration else ""
         kind = f"{'x'.join(map(str, self.shape))} {self.dtype}" if self.shape else ""
         gap = "\n" if "\n" in self.text else " " if kind else ""
-        return f"{self.location}: {self.name} {ranges(self.cores)}{at} = {kind}{gap}{self.text}"
+        return f"{self.location or '@' + self.function}: {self.name} {ranges(self.cores)}{at} = {kind}{gap}{self.text}"
 
 
 @dataclass(slots=True)
@@ -86,10 +102,14 @@ class Watch:
     def finish(self) -> None:
         """Everything was told on the way."""
 
-    def missing_cores(self) -> dict[str, list[int]]:
-        """Watched cores that the grid does not have, by name."""
-        wrong = {name: [c for c in cores if c >= self._tiles] for name, cores in self._cores.items() if cores}
-        return {name: cores for name, cores in wrong.items() if cores}
+    def require_cores(self) -> None:
+        """Raises :class:`ArgumentError` where a watched core is none of the grid."""
+        for name, cores in self._cores.items():
+            if cores and max(cores) >= self._tiles:
+                raise ArgumentError(
+                    f"{name}@{max(cores)}: there is no core {max(cores)}, the run has {self._tiles}",
+                    remedy=f"name one of 0..{self._tiles - 1}",
+                )
 
     def _look(self, point: Point, values: Sequence[Named], frame: Frame) -> None:
         self._tiles = max(self._tiles, frame.launch.tiles)
@@ -114,7 +134,7 @@ class Watch:
         if len(parts) > GROUPS:
             rest = tuple(core for part in parts[GROUPS:] for _, core in part)
             text = f"another value on each; watch {each.name}@{rest[0]} for one of them"
-            self._add(Change(each.name, _place(point), point.function, rest, (), (), "", text))
+            self._add(Change(each.name, point.site.location, point.function, rest, (), (), "", text))
 
     def _report(
         self,
@@ -132,15 +152,11 @@ class Watch:
         text = described(value, row) if lanes is None else value_text(lanes, row)
         cores = tuple(core for _, core in part)
         around = tuple(loop for loop in iteration_of(point, frame, row) if loop[0] != each.name)
-        self._add(Change(each.name, _place(point), point.function, cores, around, shape, dtype, text))
+        self._add(Change(each.name, point.site.location, point.function, cores, around, shape, dtype, text))
 
     def _add(self, change: Change) -> None:
         self.changes.append(change)
         self.tell(change)
-
-
-def _place(point: Point) -> str:
-    return str(point.site.location) if point.site.location is not None else f"@{point.function}"
 
 
 def _fingerprint(lanes: Lanes | None, value: Value, row: int) -> bytes:

@@ -1,7 +1,7 @@
-"""``ktir run``: execute a KTIR file on the CPU, and optionally model its time.
+"""``ktir run``: execute a KTIR file on the CPU, look inside, compare it with another version, model its time.
 
 A file that is a conformance case brings its own arguments and expected results: they are used when there is no
-``--arg``.
+``--arg`` and no ``--random``.
 """
 
 from __future__ import annotations
@@ -10,19 +10,27 @@ import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from ktir.errors import ArgumentError
-from ktir.tools.console import OK, Console, problem_data
+from ktir.errors import ArgumentError, KtirError
+from ktir.tools import tracing
+from ktir.tools.console import FAULT, OK, USAGE, Console, problem_data
 
 if TYPE_CHECKING:
+    from xdsl.dialects.func import FuncOp
+
     from ktir.api import RunResult
+    from ktir.arrays import Array
     from ktir.conformance.case import Case
     from ktir.module import Module
 
-HELP = "execute a KTIR file on the CPU, and model its time"
+HELP = "execute a KTIR file on the CPU, look inside, compare versions, model its time"
 EXAMPLES = """  ktir run spec/cases/row_softmax.ktir                       (a case: its header's inputs, checked)
   ktir run add.ktir --arg x=x.npy --arg n=4096 --out y=y.npy
+  ktir run add.ktir --random x=67x1000xf16 --seed 7 --out y=y.npz --out z=y.npz
+  ktir run add.ktir --arg x=x.npy --trace-values --trace-against reference.npz --rtol 1e-3
+  ktir run add.ktir --arg x=x.npy --watch %sum@5 --watch %i --explain core=5
+  ktir run --bisect old.ktir new.ktir                        (random inputs where none are given)
   ktir run add.ktir --func add --arg x=x.npy --arg y=y.npy --machine spyre --time --report r.html --trace t.json"""
 
 
@@ -35,7 +43,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--arg", metavar="NAME=VALUE", action="append", default=[], type=name_and_value, help=f"an argument: {FORMS}"
     )
     parser.add_argument(
-        "--out", metavar="NAME=FILE.npy", action="append", default=[], type=name_and_value, help="write an output array"
+        "--random",
+        metavar="NAME=SHAPExTYPE",
+        action="append",
+        default=[],
+        type=name_and_value,
+        help="a random array, such as x=67x1000xf16: floats of a normal distribution, integers 0 and 1",
+    )
+    parser.add_argument("--seed", metavar="N", type=tracing.count, default=0, help="of random arrays; default: 0")
+    parser.add_argument(
+        "--out",
+        metavar="NAME=FILE",
+        action="append",
+        default=[],
+        type=name_and_value,
+        help="write an output array: .npy, .npz or .safetensors; several may go to one file",
     )
     parser.add_argument(
         "--machine", metavar="NAME", help="run within this machine's sizes; default: the case's, or no limits"
@@ -43,7 +65,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-checks", action="store_true", help="do not track uninitialised data, padding and races")
     parser.add_argument("--time", action="store_true", help="model the time on the machine (default machine: spyre)")
     parser.add_argument("--report", metavar="FILE", type=Path, help="write the timing report: .html, .json or .txt")
-    parser.add_argument("--trace", metavar="FILE", type=Path, help="write a trace for Perfetto: *trace.json")
+    parser.add_argument(
+        "--trace", metavar="FILE", type=Path, help="write a trace of the modelled time for Perfetto: *trace.json"
+    )
+    tracing.add_options(parser)
 
 
 @dataclass(frozen=True)
@@ -60,23 +85,36 @@ class _Job:
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
     """Prints the outputs; a case that gives other values than it expects raises."""
+    return _bisect(arguments, console) if arguments.bisect is not None else _execute(arguments, console)
+
+
+def _execute(arguments: argparse.Namespace, console: Console) -> int:
     from ktir import api
 
     job = _job(arguments)
     timing = arguments.time or arguments.report is not None or arguments.trace is not None
     outputs = [(name, Path(file)) for name, file in arguments.out]
-    _refuse_overwriting(job, [file for _, file in outputs] + [f for f in (arguments.report, arguments.trace) if f])
+    extra = (arguments.report, arguments.trace, arguments.trace_save)
+    _refuse_overwriting(job, [file for _, file in outputs] + [file for file in extra if file])
     machine = job.machine or ("spyre" if timing else None)
-    with console.step(f"running {job.function}"):
-        result = api.run(
-            job.module,
-            job.function,
-            job.arguments,
-            machine=machine,
-            checks=not arguments.no_checks,
-            timing=timing,
-        )
-    differences = job.case.check(result.outputs) if job.case else {}
+    looking = tracing.looking(arguments, console)
+    try:
+        with console.step(f"running {job.function}"):
+            result = api.run(
+                job.module,
+                job.function,
+                job.arguments,
+                machine=machine,
+                checks=not arguments.no_checks,
+                timing=timing,
+                trace=looking.observers,
+            )
+        looking.finish()
+        differences = job.case.check(result.outputs) if job.case else {}
+    except KtirError as error:
+        if looking.text and not console.as_json:
+            print(looking.text)
+        return console.failure({"error": problem_data(error), **looking.data}, console.describe(error), FAULT)
     _write_outputs(result, outputs)
     for diagnostic in result.diagnostics:
         console.show(diagnostic)
@@ -85,28 +123,53 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         for path in (arguments.report, arguments.trace):
             if path is not None:
                 report.save(path)
-    console.result(
-        _data(job, result, differences),
-        "\n".join([*_lines(job, result, differences), *([report.text] if report is not None else [])]),
-    )
+    texts = [*_lines(job, result, differences), *([report.text] if report is not None else [])]
+    texts += ["", looking.text] if looking.text else []
+    console.result({**_data(job, result, differences), **looking.data}, "\n".join(texts))
     return OK
+
+
+def _bisect(arguments: argparse.Namespace, console: Console) -> int:
+    """Exit status 0 where the versions are the same, 1 where they differ, 2 where that cannot be said."""
+    from ktir import api
+
+    try:
+        files = (arguments.bisect, arguments.file)
+        first, second = files if arguments.bisect_comes_first else reversed(files)
+        job = _job(arguments)
+        with console.step(f"comparing {first} and {second}"):
+            found = api.bisect(
+                first,
+                second,
+                arguments.func or (job.case.function if job.case else None),
+                job.arguments,
+                machine=job.machine,
+                checks=not arguments.no_checks,
+                tolerance=tracing.tolerance_of(arguments),
+                seed=arguments.seed,
+            )
+    except KtirError as error:
+        return console.failure({"error": problem_data(error)}, console.describe(error), USAGE)
+    console.result({"ok": True, **found.data}, str(found))
+    return OK if found.same else FAULT
 
 
 def _job(arguments: argparse.Namespace) -> _Job:
     from ktir import api
     from ktir.conformance.case import has_header, parse_case
+    from ktir.interp.made_arguments import shape_of_argument, unwritten
     from ktir.tools.arguments import read_arguments
-    from ktir.tools.outputs import fresh_output
 
     module = api.parse(arguments.file)
-    given = read_arguments(arguments.arg)
+    given = read_arguments(arguments.arg, arguments.random, arguments.seed)
     source = module.source or ""
-    case = parse_case(source, module.file) if not arguments.arg and has_header(source) else None
+    plain = not arguments.arg and not arguments.random
+    case = parse_case(source, module.file) if plain and has_header(source) else None
     function = module.entry(arguments.func or (case.function if case else None))
-    values = dict(case.inputs if case else given.values)
+    values = dict(case.inputs if case else fitting(module.functions[function], given.values))
     for name, _ in arguments.out:
         if name not in values:
-            values[name] = fresh_output(module.functions[function], name)
+            values[name] = unwritten(shape_of_argument(module.functions[function], name, values))
     return _Job(
         module,
         function,
@@ -117,6 +180,25 @@ def _job(arguments: argparse.Namespace) -> _Job:
     )
 
 
+def fitting(function: FuncOp, values: Mapping[str, Any]) -> dict[str, Any]:
+    """``values``, with bits that a file had no word for as what the function takes."""
+    import numpy as np
+
+    from ktir.array_files import with_elements
+    from ktir.interp.executor import argument_name
+    from ktir.interp.made_arguments import elements_of_argument
+
+    found = dict(values)
+    for argument in function.body.block.args:
+        name = argument_name(argument)
+        value: object = found.get(name)
+        if isinstance(value, np.ndarray) and cast("Array", value).dtype.type is np.void:
+            elements = elements_of_argument(argument)
+            if len(elements) == 1:
+                found[name] = with_elements(cast("Array", value), next(iter(elements)).name, f"argument {name}")
+    return found
+
+
 def _refuse_overwriting(job: _Job, files: Sequence[Path]) -> None:
     from ktir.files import refuse_input
 
@@ -125,19 +207,17 @@ def _refuse_overwriting(job: _Job, files: Sequence[Path]) -> None:
 
 
 def _write_outputs(result: RunResult, outputs: Sequence[tuple[str, Path]]) -> None:
-    from io import BytesIO
+    from ktir.array_files import write_arrays
 
-    import numpy as np
-
-    from ktir.files import write_whole
-
-    for name, file in outputs:
+    for name, _ in outputs:
         if name not in result.outputs:
             stored = ", ".join(result.outputs) or "nothing"
             raise ArgumentError(f"nothing was stored to {name!r}", remedy=f"stored to: {stored}")
-        data = BytesIO()
-        np.save(data, result.outputs[name])
-        write_whole(file, data.getvalue())
+    files: dict[Path, dict[str, Any]] = {}
+    for name, file in outputs:
+        files.setdefault(file, {})[name] = result.outputs[name]
+    for file, arrays in files.items():
+        write_arrays(file, arrays)
 
 
 def _lines(job: _Job, result: RunResult, differences: Mapping[str, float]) -> list[str]:
