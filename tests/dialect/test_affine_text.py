@@ -121,7 +121,7 @@ def test_an_empty_set_of_constraints_holds_everywhere() -> None:
 def test_a_value_that_cancels_out_is_no_operand(tile: str) -> None:
     arguments = "%v: memref<4x8xf16>, %w: memref<4xi32>, %i: index, %j: index"
     module = parse_module(f"func.func @f({arguments}) {{\n  %t = {tile}\n  func.return\n}}\n")
-    (op,) = (op for op in module.walk() if op.name.startswith("ktdp."))
+    (op,) = (op for op in module.walk() if op.name.startswith("ktdp.construct"))
     assert "i" not in [operand.name_hint for operand in op.operands]
     for generic in (False, True):
         assert parse_module(print_module(module, generic=generic)).is_structurally_equivalent(module)
