@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 from ktir.errors import ArgumentError, FileUnusable, KtirError
 
 if TYPE_CHECKING:
+    from xdsl.dialects.func import FuncOp
+
     from ktir.arrays import Array
 
 FORMS = "NAME=FILE (.npy, .npz, .safetensors), NAME=FILE:TYPE, NAME=TYPE[SHAPE] for a fresh array, or NAME=NUMBER"
@@ -38,9 +40,19 @@ def name_and_value(text: str) -> tuple[str, str]:
     return name.lstrip("%"), value
 
 
-def read_arguments(pairs: Sequence[tuple[str, str]], random: Sequence[tuple[str, str]] = (), seed: int = 0) -> Given:
-    """Reads every value. Raises :class:`ArgumentError` or :class:`FileUnusable`, naming the argument."""
-    from ktir.interp.made_arguments import parse_shaped, random_array
+def name_and_shape(text: str) -> tuple[str, str]:
+    """Splits ``NAME=SHAPExTYPE`` or takes ``NAME`` alone; for argparse's ``type=``."""
+    return name_and_value(text) if "=" in text else (text.lstrip("%"), "")
+
+
+def read_arguments(
+    function: FuncOp, pairs: Sequence[tuple[str, str]], random: Sequence[tuple[str, str]] = (), seed: int = 0
+) -> Given:
+    """Reads every value, for a call of ``function``.
+
+    Raises :class:`ArgumentError` or :class:`FileUnusable`, naming the argument.
+    """
+    from ktir.interp.made_arguments import parse_shaped, random_array, shape_of_argument
 
     names = [name for name, _ in (*pairs, *random)]
     for name in names:
@@ -49,7 +61,7 @@ def read_arguments(pairs: Sequence[tuple[str, str]], random: Sequence[tuple[str,
     sources: list[Path] = []
     values = {name: _value(name, text, sources) for name, text in pairs}
     for position, (name, text) in enumerate(random):
-        kind = parse_shaped(text)
+        kind = parse_shaped(text) if text else shape_of_argument(function, name, values)
         if kind is None:
             raise ArgumentError(f"--random {name}={text} is not understood", remedy="write, for example, x=67x1000xf16")
         values[name] = random_array(kind, seed * 1000 + position)

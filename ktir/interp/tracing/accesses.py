@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from xdsl.ir import OpResult, SSAValue
 
-from ktir.interp.memory import Access, IndirectTile, Pieces, Strided, Tile, View, index_access, resolve, spread
+from ktir.interp.memory import (
+    Access,
+    DistributedView,
+    IndirectTile,
+    Pieces,
+    Strided,
+    Tile,
+    View,
+    index_access,
+    resolve,
+    spread,
+)
 from ktir.interp.numerics import Array
 from ktir.interp.observation import Point
 from ktir.interp.tracing.numbers import Lanes
 from ktir.interp.values import Frame, Site
 from ktir.machine.memory_arena import Allocation
 
+UNNAMED = "view"
+"""What views without a name are called."""
 TILE_OPERAND = {"ktdp.load": 0, "ktdp.store": 1}
 """Which operand of an operation is the tile it accesses."""
 
@@ -67,6 +81,15 @@ def tile_at(point: Point, frame: Frame) -> Tile | IndirectTile | None:
         return None
     tile = frame.regs[point.operands[operand].slot]
     return tile if isinstance(tile, Tile | IndirectTile) else None
+
+
+def view_name(point: Point, view: View | DistributedView, names: Mapping[SSAValue, str]) -> str:
+    """What the text calls a view that a load or store goes through."""
+    if view.name != UNNAMED:
+        return f"%{view.name}"
+    tile = point.operands[TILE_OPERAND[point.op.name]].value
+    base = tile.op.operands[0] if isinstance(tile, OpResult) and tile.op.operands else None
+    return names.get(base, f"%{UNNAMED}") if base is not None else f"%{UNNAMED}"
 
 
 def touches(tile: Tile | IndirectTile, frame: Frame, site: Site, row: int) -> Iterator[Touch]:
@@ -161,4 +184,4 @@ def _number(value: Any, row: int) -> int:
     return int(value[row if len(value) > 1 else 0])
 
 
-__all__ = ["Touch", "looked_up", "places_stored", "places_text", "tile_at", "touches"]
+__all__ = ["Touch", "looked_up", "places_stored", "places_text", "tile_at", "touches", "view_name"]

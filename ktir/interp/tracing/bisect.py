@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from ktir.dialect.locations import location_of
-from ktir.errors import KtirError
+from ktir.errors import ArgumentError, FunctionNotFound, KtirError
 from ktir.interp.executor import Execution, execute
 from ktir.interp.numerics import Array
 from ktir.interp.tracing.numbers import Difference, Lanes, Tolerance, difference
@@ -157,7 +157,8 @@ class Bisection:
 
 
 def bisect(first: Version, second: Version, conditions: Conditions) -> Bisection:
-    """Runs both and compares them. Raises the first one's error where both stop without a difference before."""
+    """Runs both and compares them. Raises :class:`ArgumentError` where the arguments do not fit both, and the
+    first one's error where both stop without a difference before."""
     recording = Recording()
     before = _run(first, conditions, recording)
     reference = OtherRun(recording, conditions.tolerance)
@@ -166,6 +167,9 @@ def bisect(first: Version, second: Version, conditions: Conditions) -> Bisection
     after = _run(second, conditions, trace)
     assert reference.pairing is not None
     errors = tuple(each if isinstance(each, KtirError) else None for each in (before, after))
+    for error in errors:
+        if isinstance(error, ArgumentError | FunctionNotFound):
+            raise error
     if errors[0] is not None and errors[1] is not None and trace.first is None:
         raise errors[0]
     outputs: dict[str, Difference | None] = {}

@@ -19,7 +19,7 @@ from xdsl.ir import Operation, SSAValue
 from ktir.errors import ArgumentError
 from ktir.interp.numerics import Array
 from ktir.interp.observation import Point
-from ktir.interp.tracing.accesses import Touch, looked_up, tile_at, touches
+from ktir.interp.tracing.accesses import Touch, looked_up, tile_at, touches, view_name
 from ktir.interp.tracing.references import Iteration, iteration_of
 from ktir.interp.tracing.trace import iteration_text
 from ktir.interp.tracing.watch import ranges
@@ -28,6 +28,8 @@ from ktir.location import location_data
 
 READ, WRITTEN = np.uint8(1), np.uint8(2)
 PICTURE_ROWS, PICTURE_COLUMNS = 16, 64
+UNNAMED_BUFFER = "buffer"
+"""What buffers of host programs without a name are called."""
 LISTED = 4
 """Executions of an operation that the text lists unless told otherwise."""
 
@@ -54,6 +56,7 @@ class Accesses:
     kind: str
     name: str
     view: str
+    argument: str | None
     each: list[Access] = field(default_factory=lambda: [])
 
     @property
@@ -116,8 +119,10 @@ class Explain:
         self._by_operation: dict[tuple[Operation, str, str, str], Accesses] = {}
         self._by_place: dict[tuple[str, int | None, int, int], Tensor] = {}
         self._tiles = 0
+        self._names: Mapping[SSAValue, str] = {}
 
     def begin(self, module: ModuleOp, names: Mapping[SSAValue, str]) -> None:
+        self._names = names
         if self.core < 0:
             raise ArgumentError(f"core {self.core} does not exist", remedy="cores count from 0")
 
@@ -147,7 +152,8 @@ class Explain:
             )
 
     def _note(self, point: Point, kind: str, touch: Touch, frame: Frame, row: int) -> None:
-        tensor, first = self._tensor(touch)
+        view = view_name(point, touch.view, self._names)
+        tensor, first = self._tensor(touch, view)
         places = touch.places - first
         tensor.mark(places, WRITTEN if kind == "store" else READ)
         tensor.widen(touch, first)
@@ -155,10 +161,10 @@ class Explain:
             tensor.written += touch.nbytes
         else:
             tensor.read += touch.nbytes
-        key = (point.op, kind, tensor.name, touch.view.name)
+        key = (point.op, kind, tensor.name, view)
         found = self._by_operation.get(key)
         if found is None:
-            found = self._by_operation[key] = Accesses(point, kind, tensor.name, touch.view.name)
+            found = self._by_operation[key] = Accesses(point, kind, tensor.name, view, touch.view.argument)
             self.accesses.append(found)
         low, high = touch.span
         iteration = iteration_of(point, frame, row)
@@ -167,13 +173,15 @@ class Explain:
             Access(tensor, iteration, frame.launch.number, touch.box(), touch.nbytes, low - start, high - start, low)
         )
 
-    def _tensor(self, touch: Touch) -> tuple[Tensor, int]:
+    def _tensor(self, touch: Touch, view: str) -> tuple[Tensor, int]:
         """The tensor, and the element of its memory that it begins at."""
         size = touch.view.element.itemsize
         if touch.allocation is not None:
-            name, first, extent = touch.allocation.name, touch.allocation.start // size, touch.allocation.size // size
+            first, extent = touch.allocation.start // size, touch.allocation.size // size
+            name = touch.allocation.name
+            name = f"{name}@{touch.allocation.start}" if name == UNNAMED_BUFFER else name
         else:
-            name, first, extent = f"%{touch.view.name}", touch.offset, _reach(touch)
+            name, first, extent = view, touch.offset, _reach(touch)
         key = (name, touch.owner, first, size)
         found = self._by_place.get(key)
         if found is None:
@@ -197,6 +205,7 @@ class Explain:
                     "kind": each.kind,
                     "tensor": each.name,
                     "view": each.view,
+                    "argument": each.argument,
                     "bytes": each.nbytes,
                     "executions": [
                         {
@@ -246,9 +255,10 @@ class Explain:
         where = each.point.site.location
         names = ", ".join(value.name for value in each.point.values) or each.point.operands[0].name
         verb = {"load": f"loads {names} from", "store": f"stores {names} to", "index": "looks indices up in"}[each.kind]
-        through = "" if each.name == f"%{each.view}" else f" through %{each.view}"
+        through = "" if each.name == each.view else f" through {each.view}"
+        argument = f" ({each.argument})" if each.argument not in (None, each.name) else ""
         times = f"{len(each.each)} times, " if len(each.each) > 1 else ""
-        yield f"{where or '@' + each.point.function}: {verb} {each.name}{through}: {times}{each.nbytes} bytes"
+        yield f"{where or '@' + each.point.function}: {verb} {each.name}{argument}{through}: {times}{each.nbytes} bytes"
         shown = each.each if self.listed is None else each.each[: self.listed]
         texts = [(_box(one.box), f"bytes {one.first_byte}..{one.last_byte}", _when(one, each)) for one in shown]
         widths = [max(len(text[column]) for text in texts) for column in range(2)]

@@ -16,7 +16,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ktir.interp.numerics import Array
 from ktir.interp.observation import Point
-from ktir.interp.tracing.accesses import tile_at
+from ktir.interp.tracing.accesses import tile_at, view_name
 from ktir.interp.tracing.numbers import Lanes, Summaries, Summary, Tolerance, lanes_of
 from ktir.interp.tracing.recording import STORED, Visit, Visits
 from ktir.interp.tracing.references import Iteration, Mismatch, Reference, iteration_of
@@ -77,8 +77,10 @@ class Trace:
         """The first mismatch in the order of the run."""
         self._by_key: dict[tuple[Operation, int], Traced] = {}
         self._visits = Visits()
+        self._names: Mapping[SSAValue, str] = {}
 
     def begin(self, module: ModuleOp, names: Mapping[SSAValue, str]) -> None:
+        self._names = names
         if self.reference is not None:
             self.reference.begin(module, names)
 
@@ -86,7 +88,7 @@ class Trace:
         """Arguments of blocks are results of operations, or counters."""
 
     def executed(self, point: Point, frame: Frame) -> None:
-        values = list(_values(point, frame))
+        values = list(_values(point, frame, self._names))
         if not values:
             return
         if self.reference is not None:
@@ -221,7 +223,7 @@ def element_name(values: Array, point: Point, number: int) -> str:
     return str(getattr(kind, "element_type", kind)).removeprefix("!")
 
 
-def _values(point: Point, frame: Frame) -> Iterator[tuple[int, str, Lanes]]:
+def _values(point: Point, frame: Frame, names: Mapping[SSAValue, str]) -> Iterator[tuple[int, str, Lanes]]:
     """Number, name and elements of what a point has to show."""
     for number, each in enumerate(point.values):
         lanes = lanes_of(frame.regs[each.slot])
@@ -231,7 +233,7 @@ def _values(point: Point, frame: Frame) -> Iterator[tuple[int, str, Lanes]]:
         data, tile = point.operands[0], tile_at(point, frame)
         lanes = lanes_of(frame.regs[data.slot])
         if lanes is not None and tile is not None:
-            yield STORED, f"{data.name} -> %{tile.view.name}", lanes
+            yield STORED, f"{data.name} -> {view_name(point, tile.view, names)}", lanes
 
 
 def _columns(summary: Summary, row: Traced) -> list[str]:

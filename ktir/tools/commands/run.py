@@ -35,7 +35,7 @@ EXAMPLES = """  ktir run spec/cases/row_softmax.ktir                       (a ca
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from ktir.tools.arguments import FORMS, name_and_value
+    from ktir.tools.arguments import FORMS, name_and_shape, name_and_value
 
     parser.add_argument("file", metavar="FILE", type=Path, help="a KTIR text")
     parser.add_argument("--func", metavar="NAME", help="the function to run; default: main, or the only kernel")
@@ -44,11 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--random",
-        metavar="NAME=SHAPExTYPE",
+        metavar="NAME[=SHAPExTYPE]",
         action="append",
         default=[],
-        type=name_and_value,
-        help="a random array, such as x=67x1000xf16: floats of a normal distribution, integers 0 and 1",
+        type=name_and_shape,
+        help="a random array, such as x=67x1000xf16, or of the size of the function's views: floats of a normal "
+        "distribution, integers 0 and 1",
     )
     parser.add_argument("--seed", metavar="N", type=tracing.count, default=0, help="of random arrays; default: 0")
     parser.add_argument(
@@ -109,12 +110,12 @@ def _execute(arguments: argparse.Namespace, console: Console) -> int:
                 timing=timing,
                 trace=looking.observers,
             )
-        looking.finish()
         differences = job.case.check(result.outputs) if job.case else {}
     except KtirError as error:
         if looking.text and not console.as_json:
             print(looking.text)
         return console.failure({"error": problem_data(error), **looking.data}, console.describe(error), FAULT)
+    looking.finish()
     _write_outputs(result, outputs)
     for diagnostic in result.diagnostics:
         console.show(diagnostic)
@@ -161,11 +162,11 @@ def _job(arguments: argparse.Namespace) -> _Job:
     from ktir.tools.arguments import read_arguments
 
     module = api.parse(arguments.file)
-    given = read_arguments(arguments.arg, arguments.random, arguments.seed)
     source = module.source or ""
     plain = not arguments.arg and not arguments.random
     case = parse_case(source, module.file) if plain and has_header(source) else None
     function = module.entry(arguments.func or (case.function if case else None))
+    given = read_arguments(module.functions[function], arguments.arg, arguments.random, arguments.seed)
     values = dict(case.inputs if case else fitting(module.functions[function], given.values))
     for name, _ in arguments.out:
         if name not in values:
