@@ -182,3 +182,17 @@ def test_names_are_ascii() -> None:
 
 def test_a_text_without_operations_is_an_empty_module() -> None:
     assert print_module(parse_module("// nothing\n")) == "module {\n}\n"
+
+
+def test_names_come_back_as_they_are_written() -> None:
+    text = """\
+module {
+  func.func @f(%x_0: index, %x_1: index, %a.b-c: index) {
+    %tile_3:2 = ktdp.get_compute_tile_id : index, index
+    %x_2, %y_10:2 = ktdp.get_compute_tile_id : index, index, index
+    %0 = arith.addi %x_2, %a.b-c : index
+    return
+  }
+}
+"""
+    assert print_module(parse_module(text)) == text

@@ -294,7 +294,10 @@ class KtirParser(LiteralParser, ToleratesSpellings):
 
     def _register_ssa_definition(self, name: str, values: Sequence[SSAValue], span: Span) -> None:
         super()._register_ssa_definition(name, values, span)
+        is_number = name.isdecimal()
         for value in values:
+            if not is_number:
+                value._name = name  # xDSL's own setter leaves out a number at the end of a name
             if isinstance(value, BlockArgument) and self._has_no_location(value):
                 value.location = self.argument_locations.pop(span.start, None) or self._place(span.start)
 
