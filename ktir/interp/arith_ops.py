@@ -1,8 +1,7 @@
 """The ``arith`` operations, on scalars and tensors alike.
 
 Signs and rounding of the integer divisions, the NaN rules of ``maximumf`` and ``maxnumf`` and the wrap-around of
-integers are MLIR's. Where MLIR leaves a result undefined, it is made definite: shifts by the width or more give zero
-(or the sign), conversions of floats beyond the range of the integer saturate and NaN gives zero.
+integers are MLIR's. What an operation does to integers stands in integers.py, what a conversion does in conversions.py.
 """
 
 from __future__ import annotations
@@ -16,8 +15,9 @@ import numpy as np
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation
 
-from ktir.errors import DivisionByZero, UnknownOperation
+from ktir.errors import UnknownOperation
 from ktir.interp.casts import cast as converted
+from ktir.interp.combiners import MAXIMUM, MAXNUM, MINIMUM, MINNUM
 from ktir.interp.compile import (
     CompileOperation,
     FunctionCompiler,
@@ -29,6 +29,29 @@ from ktir.interp.compile import (
     shape_of,
     spread,
 )
+from ktir.interp.conversions import (
+    has_infinity,
+    reinterpreted,
+    rounded_towards,
+    sign_extended,
+    to_float,
+    to_integer,
+    zero_extended,
+)
+from ktir.interp.integers import (
+    Build,
+    ceiling_quotient,
+    division,
+    extreme,
+    integer,
+    ring,
+    shift,
+    shift_left,
+    shift_right,
+    shift_right_unsigned,
+    truncated_quotient,
+)
+from ktir.interp.narrow_arithmetic import rounding
 from ktir.interp.numerics import (
     BOOL,
     F64,
@@ -45,6 +68,7 @@ from ktir.interp.numerics import (
     widen,
     wrap,
 )
+from ktir.interp.undefined_results import marking
 from ktir.interp.values import Frame, Site, Tainted, Value
 
 # ------------------------------------------------------------------------------------------------------------ constants
@@ -84,137 +108,6 @@ def dense_literal(attribute: DenseIntOrFPElementsAttr[Any], shape: tuple[int, ..
     if len(numbers) == 1:
         return np.broadcast_to(values.reshape((1,) * (len(shape) + 1)), (1, *shape))
     return values.reshape((1, *shape))
-
-
-# ------------------------------------------------------------------------------------------------------------- integers
-
-
-def integer(on_ints: Callable[[int, int], int], on_arrays: Function) -> Callable[[ElementType, Site], Function]:
-    """A wrapping binary operation from its meaning on Python ints and on arrays."""
-
-    def build(element: ElementType, site: Site) -> Function:
-        bits = element.bits
-
-        def function(a: Scalar, b: Scalar) -> Scalar:
-            if isinstance(a, int) and isinstance(b, int):
-                return wrap(on_ints(a, b), bits)
-            if bits == 1:  # a Python int beside booleans would turn them into integers
-                a, b = (np.array(value, BOOL) if isinstance(value, int) else value for value in (a, b))
-            return cast(Array, on_arrays(a, b))
-
-        return function
-
-    return build
-
-
-def ring(
-    on_ints: Callable[[int, int], int], on_arrays: Function, on_bits: Function
-) -> Callable[[ElementType, Site], Function]:
-    """As :func:`integer`, with the meaning on bits apart, because numpy's booleans do not wrap."""
-    plain, bit = integer(on_ints, on_arrays), integer(on_ints, on_bits)
-
-    def build(element: ElementType, site: Site) -> Function:
-        return bit(element, site) if element.bits == 1 else plain(element, site)
-
-    return build
-
-
-def division(function: Callable[[Array, Array], Array], *, signed: bool) -> Callable[[ElementType, Site], Function]:
-    """A division or remainder: refuses a zero divisor, runs on arrays of the signed or unsigned type."""
-
-    def build(element: ElementType, site: Site) -> Function:
-        def divide(a: Scalar, b: Scalar) -> Scalar:
-            if isinstance(b, int) and isinstance(a, int) and b != 0 and a >= 0 and b > 0:
-                return wrap(int(function(np.int64(a), np.int64(b))), element.bits)  # type: ignore[arg-type]
-            left, right = (as_array(value, element.dtype) for value in (a, b))
-            if not right.all():
-                raise site.fail(
-                    DivisionByZero,
-                    f"divides by zero{_at_first(right == 0)}",
-                    "guard the division, or check the divisor's source",
-                )
-            if element.bits == 1:
-                left, right = (value.astype(np.int8) * (-1 if signed else 1) for value in (left, right))
-                return as_scalar((function(left, right) & 1).astype(BOOL))
-            if not signed:
-                left, right = unsigned(left, element.bits), unsigned(right, element.bits)
-            return as_scalar(function(left, right).view(element.dtype))
-
-        return divide
-
-    return build
-
-
-def _at_first(where: Array) -> str:
-    place = tuple(int(axis[0]) for axis in np.nonzero(where))
-    return f" at element {list(place[1:])} of row {place[0]}" if len(place) > 1 else ""
-
-
-def truncated_quotient(a: Array, b: Array) -> Array:
-    return (a - np.fmod(a, b)) // b
-
-
-def ceiling_quotient(a: Array, b: Array) -> Array:
-    return a // b + (a % b != 0)
-
-
-def shift_left(a: Scalar, b: Scalar, bits: int) -> Scalar:
-    if isinstance(a, int) and isinstance(b, int):
-        return wrap(a << b, bits) if 0 <= b < bits else 0
-    return np.where((b >= 0) & (b < bits), np.left_shift(a, np.clip(b, 0, bits - 1)), 0).astype(_dtype(a, b))
-
-
-def shift_right(a: Scalar, b: Scalar, bits: int) -> Scalar:
-    if isinstance(a, int) and isinstance(b, int):
-        return a >> (b if 0 <= b < bits else bits - 1)
-    return np.right_shift(a, np.where((b >= 0) & (b < bits), b, bits - 1)).astype(_dtype(a, b))
-
-
-def shift_right_unsigned(a: Scalar, b: Scalar, bits: int) -> Scalar:
-    if isinstance(a, int) and isinstance(b, int):
-        return wrap(unsigned(a, bits) >> b, bits) if 0 <= b < bits else 0
-    dtype = _dtype(a, b)
-    inside = (b >= 0) & (b < bits)
-    places = np.where(inside, b, 0).astype(dtype.str.replace("i", "u"))
-    shifted = np.right_shift(unsigned(as_array(a, dtype), bits), places).view(dtype)
-    return np.where(inside, shifted, 0).astype(dtype)
-
-
-def _dtype(*values: Scalar) -> np.dtype[Any]:
-    return next(value.dtype for value in values if not isinstance(value, int))
-
-
-def shift(function: Callable[[Scalar, Scalar, int], Scalar]) -> Callable[[ElementType, Site], Function]:
-    def build(element: ElementType, site: Site) -> Function:
-        bits = element.bits
-
-        def shifted(a: Scalar, b: Scalar) -> Scalar:
-            return function(a, b, bits)
-
-        return shifted
-
-    return build
-
-
-def extreme(
-    choose: Callable[[int, int], int], on_arrays: Function, *, signed: bool
-) -> Callable[[ElementType, Site], Function]:
-    """Minimum or maximum, in signed or unsigned order."""
-
-    def build(element: ElementType, site: Site) -> Function:
-        bits, dtype = element.bits, element.dtype
-
-        def function(a: Scalar, b: Scalar) -> Scalar:
-            if isinstance(a, int) and isinstance(b, int):
-                return choose(a, b) if signed else wrap(choose(unsigned(a, bits), unsigned(b, bits)), bits)
-            if signed:
-                return on_arrays(a, b)
-            left, right = (unsigned(as_array(value, dtype), bits) for value in (a, b))
-            return on_arrays(left, right).view(dtype)
-
-        return function
-
-    return build
 
 
 def multiply_extended(*, signed: bool) -> Callable[[FunctionCompiler, Operation], Step]:
@@ -283,23 +176,16 @@ def _apply(site: Site, function: Function, rule: Rule, values: Sequence[Value]) 
 # --------------------------------------------------------------------------------------------------------------- floats
 
 
-def floating(function: Function) -> Callable[[ElementType, Site], Function]:
+def floating(function: Function) -> Build:
     """An operation that computes in the wide type and rounds once."""
 
     def build(element: ElementType, site: Site) -> Function:
-        dtype = element.dtype
-        if element.wide == dtype:
-            return function
-
-        def rounding(*values: Array) -> Array:
-            return narrow(function(*map(widen, values)), dtype)
-
-        return rounding
+        return function if element.wide == element.dtype else rounding(function, element.dtype)
 
     return build
 
 
-BINARY: Mapping[str, Callable[[ElementType, Site], Function]] = MappingProxyType(
+BINARY: Mapping[str, Build] = MappingProxyType(
     {
         "arith.addi": ring(int.__add__, np.add, np.logical_xor),
         "arith.subi": ring(int.__sub__, np.subtract, np.logical_xor),
@@ -326,23 +212,22 @@ BINARY: Mapping[str, Callable[[ElementType, Site], Function]] = MappingProxyType
         "arith.mulf": floating(np.multiply),
         "arith.divf": floating(np.divide),
         "arith.remf": floating(np.fmod),
-        "arith.maximumf": floating(np.maximum),
-        "arith.minimumf": floating(np.minimum),
-        "arith.maxnumf": floating(np.fmax),
-        "arith.minnumf": floating(np.fmin),
+        "arith.maximumf": floating(MAXIMUM),
+        "arith.minimumf": floating(MINIMUM),
+        "arith.maxnumf": floating(MAXNUM),
+        "arith.minnumf": floating(MINNUM),
     }
 )
-UNARY: Mapping[str, Callable[[ElementType, Site], Function]] = MappingProxyType(
-    {"arith.negf": lambda element, site: np.negative}
-)
+UNARY: Mapping[str, Build] = MappingProxyType({"arith.negf": lambda element, site: np.negative})
 
 
-def elementwise(table: Mapping[str, Callable[[ElementType, Site], Function]]) -> Mapping[str, CompileOperation]:
+def elementwise(table: Mapping[str, Build]) -> Mapping[str, CompileOperation]:
     """Compilers of operations whose operands and result have one element type."""
 
     def compile_operation(compiler: FunctionCompiler, op: Operation) -> Step:
         site = compiler.site(op)
-        return compiler.emit(op, table[op.name](element_of(op.results[0].type), site), any_lane)
+        step = compiler.emit(op, table[op.name](element_of(op.results[0].type), site), any_lane)
+        return marking(compiler, op, step)
 
     return dict.fromkeys(table, compile_operation)
 
@@ -460,63 +345,25 @@ def chosen_lanes(result: Any, values: Sequence[Value], masks: Sequence[Array | N
 # ---------------------------------------------------------------------------------------------------------- conversions
 
 
-def sign_extended(value: Scalar, source: ElementType, target: ElementType) -> Scalar:
-    """Sign extension or truncation between integers of any width."""
-    if isinstance(value, int):
-        return wrap(-value if source.bits == 1 else value, target.bits)
-    if source.bits == 1 and target.bits > 1:
-        return -value.astype(target.dtype)
-    return (value & 1).astype(BOOL) if target.bits == 1 else value.astype(target.dtype)
-
-
-def zero_extended(value: Scalar, source: ElementType, target: ElementType) -> Scalar:
-    """Zero extension or truncation between integers of any width."""
-    if isinstance(value, int):
-        return wrap(unsigned(value, source.bits), target.bits)
-    bits = unsigned(value, source.bits)
-    return (bits & 1).astype(BOOL) if target.bits == 1 else bits.astype(target.dtype)
-
-
-def to_float(value: Scalar, source: ElementType, target: ElementType, *, signed: bool) -> Array:
-    """An integer as a float, rounded once (f64 holds every integer that a narrow float does not overflow on)."""
-    numbers = as_array(value, source.dtype)
-    if source.bits == 1:
-        numbers = numbers.astype(np.int8) * (-1 if signed else 1)
-    elif not signed:
-        numbers = unsigned(numbers, source.bits)
-    if target.itemsize >= 4:
-        return numbers.astype(target.dtype)
-    return narrow(numbers.astype(F64), target.dtype)
-
-
-def to_integer(value: Array, target: ElementType, *, signed: bool) -> Scalar:
-    """A float rounded towards zero; beyond the range the nearest integer, zero for NaN."""
-    numbers = np.trunc(np.nan_to_num(value.astype(F64), nan=0.0, posinf=np.inf, neginf=-np.inf))
-    bits = max(target.bits, 1)
-    low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
-    kind = np.int64 if signed else np.uint64
-    ceiling = np.nextafter(2.0 ** (bits - 1 if signed else bits), 0) if bits > 52 else float(high)
-    whole = np.clip(numbers, float(low), ceiling).astype(kind)
-    if bits > 52:
-        whole = np.where(numbers > ceiling, kind(high), whole)
-    return as_scalar((whole & kind(1)).astype(BOOL) if bits == 1 else whole.astype(target.dtype))
-
-
-def reinterpreted(value: Any, source: ElementType, target: ElementType) -> Any:
-    """The same bits as another type of the same width."""
-    return as_scalar_of(np.ascontiguousarray(as_array(value, source.dtype)).view(target.dtype), target)
-
-
-def as_scalar_of(values: Array, element: ElementType) -> Any:
-    return as_scalar(values) if element.kind == "int" else values
-
-
 def conversion(function: Callable[[Any, ElementType, ElementType], Any]) -> CompileOperation:
     def compile_operation(compiler: FunctionCompiler, op: Operation) -> Step:
         source, target = element_of(op.operands[0].type), element_of(op.results[0].type)
-        return compiler.unary(op, lambda value: function(value, source, target), any_lane)
+        return marking(compiler, op, compiler.unary(op, lambda value: function(value, source, target), any_lane))
 
     return compile_operation
+
+
+def truncate_float(compiler: FunctionCompiler, op: Operation) -> Step:
+    """``truncf``, in the direction that it names."""
+    mode, target = op.properties.get("roundingmode"), element_of(op.results[0].type)
+    direction = mode.value.data if isinstance(mode, IntegerAttr) else 0
+    if direction == 0:
+        return compiler.unary(op, lambda value: narrow(value, target.dtype), any_lane)
+    if not has_infinity(target):
+        raise compiler.site(op).fail(
+            UnknownOperation, f"rounds {target.name} in a direction", "leave the rounding mode out"
+        )
+    return compiler.unary(op, lambda value: rounded_towards(value, target.dtype, direction), any_lane)
 
 
 CONVERSIONS: Mapping[str, CompileOperation] = MappingProxyType(
@@ -531,7 +378,7 @@ CONVERSIONS: Mapping[str, CompileOperation] = MappingProxyType(
         "arith.fptosi": conversion(lambda value, source, target: to_integer(value, target, signed=True)),
         "arith.fptoui": conversion(lambda value, source, target: to_integer(value, target, signed=False)),
         "arith.extf": conversion(lambda value, source, target: converted(value, target.dtype)),
-        "arith.truncf": conversion(lambda value, source, target: narrow(value, target.dtype)),
+        "arith.truncf": truncate_float,
         "arith.bitcast": conversion(reinterpreted),
     }
 )

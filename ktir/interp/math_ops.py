@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from functools import cache
 from types import MappingProxyType
 
@@ -12,7 +13,9 @@ import numpy as np
 from xdsl.ir import Operation
 
 from ktir.interp.arith_ops import elementwise, floating
+from ktir.interp.combiners import MAXIMUM, MINIMUM
 from ktir.interp.compile import CompileOperation, FunctionCompiler, Step, any_lane, element_of
+from ktir.interp.integers import Build
 from ktir.interp.numerics import (
     BOOL,
     F32,
@@ -29,8 +32,6 @@ from ktir.interp.numerics import (
     wrap,
 )
 from ktir.interp.values import Site
-
-Build = Callable[[ElementType, Site], Function]
 
 KNOTS_PER_UNIT = 512
 LAST_KNOT = 6
@@ -82,17 +83,44 @@ def reciprocal_root(x: Array) -> Array:
 
 
 def clamp(x: Array, low: Array, high: Array) -> Array:
-    return np.minimum(np.maximum(x, low), high)
+    return MINIMUM(MAXIMUM(x, low), high)
 
 
-def multiply_add(a: Array, b: Array, c: Array) -> Array:
-    return a * b + c
+def fused_multiply_add(element: ElementType, site: Site) -> Function:
+    """``a * b + c``, rounded once."""
+    dtype = element.dtype
+    if dtype == F64:
+        return np.vectorize(_exact_multiply_add, otypes=[F64])
+
+    def function(a: Array, b: Array, c: Array) -> Array:
+        """The product of two floats of 24 bits is exact in f64; a sum that is not has its last bit set."""
+        product, addend = a.astype(F64) * b.astype(F64), c.astype(F64)
+        total = product + addend
+        shifted = total - product
+        lost = (product - (total - shifted)) + (addend - shifted)
+        inexact = (lost != 0) & np.isfinite(total)
+        below = inexact & ((lost < 0) == (total > 0))
+        bits = np.where(below, total.view(np.int64) - 1, total.view(np.int64))
+        return narrow(np.where(inexact, bits | 1, bits).view(F64), dtype)
+
+    return function
+
+
+def _exact_multiply_add(a: float, b: float, c: float) -> float:
+    rounded = a * b + c
+    if not all(map(math.isfinite, (a, b, c))):
+        return rounded
+    exact = Fraction(a) * Fraction(b) + Fraction(c)
+    try:
+        return float(exact) if exact else rounded
+    except OverflowError:
+        return math.copysign(math.inf, exact)
 
 
 def half_away(x: Array) -> Array:
     """Rounds to the nearest whole number, halves away from zero."""
     whole = np.trunc(x)
-    return whole + np.where(np.abs(x - whole) >= 0.5, np.copysign(1, x), 0).astype(x.dtype)
+    return np.where(np.abs(x - whole) >= 0.5, whole + np.copysign(x.dtype.type(1), x), whole)
 
 
 def integer_power(element: ElementType, site: Site) -> Function:
@@ -164,7 +192,7 @@ FUNCTIONS: Mapping[str, Build] = MappingProxyType(
         "math.exp2": floating(np.exp2),
         "math.expm1": floating(np.expm1),
         "math.floor": floating(np.floor),
-        "math.fma": through_f64(multiply_add),
+        "math.fma": fused_multiply_add,
         "math.ipowi": integer_power,
         "math.log": floating(np.log),
         "math.log10": floating(np.log10),

@@ -66,8 +66,19 @@ FLOATS: MappingProxyType[str, ElementType] = MappingProxyType(
         "bf16": ElementType("bf16", BFLOAT16, "float", 16),
         "f32": ElementType("f32", F32, "float", 32),
         "f64": ElementType("f64", F64, "float", 64),
-        "f8E4M3FN": ElementType("f8E4M3FN", np.dtype(ml_dtypes.float8_e4m3fn), "float", 8),
-        "f8E5M2": ElementType("f8E5M2", np.dtype(ml_dtypes.float8_e5m2), "float", 8),
+        **{
+            name: ElementType(name, np.dtype(kind), "float", 8)
+            for name, kind in {
+                "f8E3M4": ml_dtypes.float8_e3m4,
+                "f8E4M3": ml_dtypes.float8_e4m3,
+                "f8E4M3FN": ml_dtypes.float8_e4m3fn,
+                "f8E4M3FNUZ": ml_dtypes.float8_e4m3fnuz,
+                "f8E4M3B11FNUZ": ml_dtypes.float8_e4m3b11fnuz,
+                "f8E5M2": ml_dtypes.float8_e5m2,
+                "f8E5M2FNUZ": ml_dtypes.float8_e5m2fnuz,
+                "f8E8M0FNU": ml_dtypes.float8_e8m0fnu,
+            }.items()
+        },
     }
 )
 INTEGER_DTYPES: MappingProxyType[int, np.dtype[Any]] = MappingProxyType(
@@ -99,7 +110,7 @@ def element_type(attribute: Attribute) -> ElementType:
                 return known
             raise UnknownOperation(
                 f"no values of type {attribute} can be computed with",
-                remedy="use f64, f32, f16, bf16, an integer of 1, 8, 16, 32 or 64 bits, or index",
+                remedy="use f64, f32, f16, bf16, an f8 type, an integer of 1, 8, 16, 32 or 64 bits, or index",
             )
 
 

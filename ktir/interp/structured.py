@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -24,31 +23,14 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
 from ktir.errors import Diagnostic, ExecutionError, OutOfBounds, VerifyError
-from ktir.interp.casts import cast
+from ktir.interp.casts import cast, distinct
+from ktir.interp.combiners import BIT_COMBINERS, COMBINERS, Combiner
 from ktir.interp.compile import Code, FunctionCompiler, Step, element_of, is_shaped, shape_of
 from ktir.interp.numerics import BOOL, Array, ElementType, as_array, is_array, narrow, widen
+from ktir.interp.products import matrix_product
 from ktir.interp.values import Frame, Origin, Site, Tainted, Value
 
 Extents = tuple[int, ...]
-
-COMBINERS: Mapping[str, np.ufunc] = MappingProxyType(
-    {
-        "arith.addf": np.add,
-        "arith.mulf": np.multiply,
-        "arith.maximumf": np.maximum,
-        "arith.minimumf": np.minimum,
-        "arith.maxnumf": np.fmax,
-        "arith.minnumf": np.fmin,
-        "arith.addi": np.add,
-        "arith.muli": np.multiply,
-        "arith.maxsi": np.maximum,
-        "arith.minsi": np.minimum,
-        "arith.andi": np.bitwise_and,
-        "arith.ori": np.bitwise_or,
-        "arith.xori": np.bitwise_xor,
-    }
-)
-BIT_COMBINERS: Mapping[str, np.ufunc] = MappingProxyType({"arith.addi": np.logical_xor, "arith.muli": np.logical_and})
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,9 +240,9 @@ def compile_structure(compiler: FunctionCompiler, op: Operation, block: Block, s
     body = compile_body(compiler, op, block, len(structure.outs), structure.rank)
     if not structure.reduced:
         return elementwise_step(structure, body)
-    combiner = find_combiner(block, structure)
-    if combiner is not None:
-        return reduction_step(structure, body, block, compiler, combiner)
+    joining = find_joining(block, structure)
+    if joining is not None:
+        return reduction_step(structure, body, compiler, joining)
     return fold_step(structure, body)
 
 
@@ -285,14 +267,14 @@ def elementwise_step(structure: Structure, body: Body) -> Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Combiner:
-    """``function`` joins ``element``, a value of the body, with the accumulator."""
+class Joining:
+    """``combiner`` joins ``element``, a value of the body, with the accumulator."""
 
-    function: np.ufunc
+    combiner: Combiner
     element: SSAValue
 
 
-def find_combiner(block: Block, structure: Structure) -> Combiner | None:
+def find_joining(block: Block, structure: Structure) -> Joining | None:
     """The combiner of a body with one accumulator, where using it in any order is allowed.
 
     On narrow floats a body with further operations is folded step by step instead (Q22).
@@ -309,19 +291,17 @@ def find_combiner(block: Block, structure: Structure) -> Combiner | None:
     element = structure.outs[0].element
     if element.wide != element.dtype and isinstance(others[0], OpResult):
         return None
-    table = BIT_COMBINERS if element.bits == 1 and last.name in BIT_COMBINERS else COMBINERS
-    return Combiner(table[last.name], others[0])
+    table = BIT_COMBINERS if element.bits == 1 else COMBINERS
+    return Joining(table[last.name], others[0])
 
 
-def reduction_step(
-    structure: Structure, body: Body, block: Block, compiler: FunctionCompiler, combiner: Combiner
-) -> Step:
+def reduction_step(structure: Structure, body: Body, compiler: FunctionCompiler, joining: Joining) -> Step:
     """Computes all elements at once, then reduces them with the combiner in the wide type and rounds once."""
     site, (out,) = structure.site, structure.outs
-    element_slot = compiler.slot(combiner.element)
+    element_slot = compiler.slot(joining.element)
     code = Code(body.code.steps[:-1], body.code.arguments, (element_slot,), body.code.captured, site)
     axes = tuple(d + 1 for d in sorted(structure.reduced))
-    function, dtype = combiner.function, out.element.dtype
+    combiner, dtype = joining.combiner, out.element.dtype
     ins = tuple((operand.slot, operand.map) for operand in structure.ins)
 
     def step(frame: Frame) -> None:
@@ -342,8 +322,8 @@ def reduction_step(
         values = _spread_over(_in_space(as_array(element, dtype), extents), axes, extents)
         plain = init.values if isinstance(init, Tainted) else init
         if all(extents[axis - 1] for axis in axes):
-            reduced = function.reduce(widen(values), axis=axes, keepdims=True)
-            total = function(widen(plain), out_of_space(reduced, out, _collapsed(extents, structure)))
+            reduced = combiner.reduce(widen(values), axes)
+            total = combiner(widen(plain), out_of_space(reduced, out, _collapsed(extents, structure)))
         else:
             total = plain
         result = narrow(np.asarray(total, out.element.wide), dtype)
@@ -469,7 +449,7 @@ def contraction_step(structure: Structure, first: int, second: int, *, named: bo
                 origin, init = init.origin, init.values
             elif named:
                 frame.run.warn(ACCUMULATES_ONTO_EMPTY(site))
-                init = 0
+                init = np.zeros(1, element.dtype)
             else:
                 raise init.origin.error(site)
         for value, operand in ((a, left), (b, right)):
@@ -480,11 +460,17 @@ def contraction_step(structure: Structure, first: int, second: int, *, named: bo
                 origin = origin or value.origin
         a, b = (value.values if isinstance(value, Tainted) else value for value in (a, b))
         total = plan.product(_computable(a, element), _computable(b, element), extents)
-        if not isinstance(init, int):
-            total = widen(init) + total
+        if not is_zero(init):
+            total = np.add(total, widen(init), out=total if len(total) >= len(init) else None)
         regs[result] = tainted_result(narrow(total, element.dtype), masks, origin)
 
     return step
+
+
+def is_zero(values: Array) -> bool:
+    """Whether an array consists of one zero, repeated."""
+    single = distinct(values)
+    return single.size == 1 and not single.any()
 
 
 def _computable(values: Array, element: ElementType) -> Array:
@@ -536,7 +522,7 @@ class ProductPlan:
         lead = max(len(left), len(right))
         if len(right) == 1 and lead > 1 and not self.batch:
             left = left.reshape(1, 1, -1, left.shape[-1])
-        whole = np.matmul(left, right)
+        whole = matrix_product(left, right)
         grouped = (*self.batch, *self.rows, *self.columns)
         whole = whole.reshape(lead, *(extents[d] for d in grouped))
         free = [d for d in self.out if d not in grouped]

@@ -16,7 +16,6 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from ktir.errors import OutOfBounds, UninitialisedRead, UnknownOperation
-from ktir.interp.arith_ops import reinterpreted
 from ktir.interp.compile import (
     CompileOperation,
     FunctionCompiler,
@@ -27,6 +26,7 @@ from ktir.interp.compile import (
     moved,
     shape_of,
 )
+from ktir.interp.conversions import reinterpreted
 from ktir.interp.linalg_ops import integers
 from ktir.interp.numerics import Array, ElementType, as_array, as_scalar
 from ktir.interp.structured import Structure, as_result, compile_body, operand_of, position_in_space

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ktir.errors import ExecutionError, KtirError, PaddingRead, UninitialisedRead
+from ktir.errors import ExecutionError, IntegerOverflow, KtirError, PaddingRead, UninitialisedRead
 from ktir.interp.casts import distinct
 from ktir.interp.numerics import BOOL, Array, is_array
 from ktir.location import Location
@@ -59,6 +59,7 @@ class Origin:
 REMEDIES: dict[type[ExecutionError], str] = {
     UninitialisedRead: "write the elements before they are read, or leave them out with tensor.extract_slice",
     PaddingRead: "cut the padding off with tensor.extract_slice, or replace it by a neutral value",
+    IntegerOverflow: "use a wider type, keep the operands in range, or drop the overflow flag if wrapping is meant",
 }
 
 

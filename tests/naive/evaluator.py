@@ -736,11 +736,14 @@ def loop_extents(maps: Sequence[AffineMap], shapes: Sequence[Point]) -> Point:
 
 
 def exact_sum(terms: Sequence[float], type_: str) -> tuple[float, float]:
-    """The sum rounded once, and the bound for any other order: n * 2^-24 * sum of magnitudes + 1 ulp of the result."""
+    """The sum rounded once, and the bound for any other order: n * 2^-24 * sum of magnitudes + 1 ulp of the result.
+
+    A sum of negative zeros alone is one.
+    """
     if not all(map(math.isfinite, terms)):
         infinite = {t for t in terms if not math.isfinite(t)}
         return (infinite.pop() if len(infinite) == 1 else math.nan), 0.0
-    total = math.fsum(terms)
+    total = math.fsum(terms) or (-0.0 if all(t == 0 and math.copysign(1, t) < 0 for t in terms) else 0.0)
     unit = 2.0**-53 if type_ == "f64" else 2.0**-24
     result = numbers.rounded(total, type_)
     magnitude = math.fsum(map(abs, terms))
@@ -759,11 +762,11 @@ def product_of(factors: Sequence[float], type_: str) -> tuple[float, float]:
 
 
 def contraction(out: Tensor, terms: Callable[[Point], list[Any]]) -> Tensor:
-    """``out`` plus a sum of products for each of its points; an empty ``out`` counts as zero."""
+    """``out`` plus a sum of products, which starts at zero, for each of its points; an empty ``out`` counts as zero."""
     if out.type not in numbers.FLOATS:
         elements: list[Element] = [
             numbers.wrapped(sum(terms(i)) + (0 if out.empty else int(out.at(i))), out.type) for i in indices(out.shape)
         ]
         return Tensor(out.shape, out.type, elements)
-    sums = [exact_sum([0.0 if out.empty else float(out.at(i)), *terms(i)], out.type) for i in indices(out.shape)]
+    sums = [exact_sum([0.0 if out.empty else float(out.at(i)), 0.0, *terms(i)], out.type) for i in indices(out.shape)]
     return Tensor(out.shape, out.type, [s for s, _ in sums], [b for _, b in sums])

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Final, cast
 
 import ml_dtypes
@@ -95,21 +96,41 @@ def erf(values: Array) -> Array:
     return np.copysign(found, wide).astype(values.dtype)
 
 
-def _divide_to_zero(left: Array, right: Array) -> Array:
+def _require_divisor(right: Array) -> None:
     if np.any(right == 0):
         raise DivisionByZero("integer division by zero")
-    quotient = np.abs(left) // np.abs(right)
-    return np.where((left < 0) != (right < 0), -quotient, quotient).astype(left.dtype)
+
+
+def _divide_to_zero(left: Array, right: Array) -> Array:
+    quotient = _floor_divide(left, right)
+    inexact = quotient * right != left
+    return quotient + (inexact & (quotient < 0)).astype(quotient.dtype)
 
 
 def _remainder_to_zero(left: Array, right: Array) -> Array:
-    return (left - _divide_to_zero(left, right) * right).astype(left.dtype)
+    return left - _divide_to_zero(left, right) * right
 
 
 def _floor_divide(left: Array, right: Array) -> Array:
-    if np.any(right == 0):
-        raise DivisionByZero("integer division by zero")
+    _require_divisor(right)
     return left // right
+
+
+def _divide_up(left: Array, right: Array) -> Array:
+    quotient = _floor_divide(left, right)
+    return quotient + (quotient * right != left).astype(quotient.dtype)
+
+
+def _signed(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
+    """``function`` of signed numbers; a true bit is the number -1."""
+
+    def apply(left: Array, right: Array) -> Array:
+        if left.dtype != np.bool_:
+            return function(left, right)
+        found = function(-left.astype(np.int8), -right.astype(np.int8))
+        return found if found.dtype == np.bool_ else (found & 1) != 0
+
+    return apply
 
 
 def _unsigned(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
@@ -128,11 +149,68 @@ def _on_bits(function: Callable[[Array, Array], Array]) -> Callable[[Array, Arra
 
 
 def _fused_multiply_add(left: Array, right: Array, addend: Array) -> Array:
-    return (left.astype(np.float64) * right + addend).astype(left.dtype)
+    """One rounding: the exact sum is split into a sum and its error, which decides where the sum lies between two."""
+    if left.dtype == np.float64:
+        return _one_by_one(left, right, addend)
+    product, more = left.astype(np.float64) * right, addend.astype(np.float64)
+    rough = product + more
+    part = rough - more
+    error = (product - part) + (more - (rough - part))
+    near = rough.astype(np.float32)
+    other = np.nextafter(near, np.copysign(np.inf, rough - near).astype(np.float32))
+    tie = (near != rough) & (np.abs(rough - near) == np.abs(rough - other))
+    decided = np.where(error > 0, np.maximum(near, other), np.minimum(near, other))
+    return np.where(tie & (error != 0), decided, near)
+
+
+def _one_by_one(left: Array, right: Array, addend: Array) -> Array:
+    found = [_exactly(a, b, c) for a, b, c in zip(left.tolist(), right.tolist(), addend.tolist(), strict=True)]
+    return np.array(found, np.float64)
+
+
+def _exactly(a: float, b: float, c: float) -> float:
+    if not (math.isfinite(a) and math.isfinite(b) and math.isfinite(c)):
+        return float(np.float64(a) * b + c)
+    total = Fraction(a) * Fraction(b) + Fraction(c)
+    if total == 0:
+        return a * b + c
+    return float(total) if abs(total) < Fraction(2) ** 1024 - Fraction(2) ** 970 else math.copysign(math.inf, total)
 
 
 def _round_half_away(values: Array) -> Array:
-    return np.trunc(values + np.copysign(values.dtype.type(0.5), values))
+    below = np.floor(np.abs(values))
+    return np.copysign(np.where(np.abs(values) - below < 0.5, below, below + 1), values)
+
+
+def _ordering_zeros(choose: Callable[..., Array], smaller: bool) -> Callable[[Array, Array], Array]:
+    """``choose``, a maximum or minimum of numpy, with -0.0 below +0.0: the sign of two zeros is decided by itself."""
+
+    def apply(left: Array, right: Array) -> Array:
+        chosen = choose(left, right)
+        tied = (left == 0) & (right == 0)
+        if not np.any(tied):
+            return chosen
+        negative = [np.signbit(left), np.signbit(right)]
+        minus = np.logical_or(*negative) if smaller else np.logical_and(*negative)
+        return np.where(tied, np.where(minus, chosen.dtype.type(-0.0), chosen.dtype.type(0.0)), chosen)
+
+    return apply
+
+
+_MAXIMUM, _MINIMUM = _ordering_zeros(np.maximum, False), _ordering_zeros(np.minimum, True)
+_MAXNUM, _MINNUM = _ordering_zeros(np.fmax, False), _ordering_zeros(np.fmin, True)
+
+
+def _shift(function: Callable[[Array, Array], Array], *, keeps_sign: bool) -> Callable[[Array, Array], Array]:
+    """A shift; by the width or more, no bit of the number is left."""
+
+    def apply(left: Array, right: Array) -> Array:
+        width = 1 if left.dtype == np.bool_ else 8 * left.dtype.itemsize
+        inside = (right >= 0) & (right < width)
+        moved = function(left, np.where(inside, right, width - 1).astype(left.dtype))
+        return np.where(inside, moved, moved if keeps_sign else 0).astype(left.dtype)
+
+    return apply
 
 
 _UNARY: Final[dict[str, Callable[[Array], Array]]] = {
@@ -165,29 +243,30 @@ _BINARY: Final[dict[str, Callable[[Array, Array], Array]]] = {
     "arith.mulf": np.multiply,
     "arith.divf": np.divide,
     "arith.remf": np.fmod,
-    "arith.maximumf": np.maximum,
-    "arith.minimumf": np.minimum,
-    "arith.maxnumf": np.fmax,
-    "arith.minnumf": np.fmin,
+    "arith.maximumf": _MAXIMUM,
+    "arith.minimumf": _MINIMUM,
+    "arith.maxnumf": _MAXNUM,
+    "arith.minnumf": _MINNUM,
     "math.powf": np.power,
     "math.copysign": np.copysign,
-    "arith.addi": _on_bits(np.add),
-    "arith.subi": _on_bits(lambda left, right: np.subtract(left, right, dtype=np.int64)),
+    "arith.addi": _signed(np.add),
+    "arith.subi": _signed(np.subtract),
     "arith.muli": _on_bits(np.multiply),
-    "arith.divsi": _divide_to_zero,
-    "arith.remsi": _remainder_to_zero,
+    "arith.divsi": _signed(_divide_to_zero),
+    "arith.remsi": _signed(_remainder_to_zero),
     "arith.divui": _unsigned(_floor_divide),
     "arith.remui": _unsigned(lambda left, right: left - _floor_divide(left, right) * right),
-    "arith.floordivsi": _floor_divide,
-    "arith.ceildivsi": lambda left, right: -_floor_divide(-left, right),
+    "arith.floordivsi": _signed(_floor_divide),
+    "arith.ceildivsi": _signed(_divide_up),
+    "arith.ceildivui": _unsigned(_divide_up),
     "arith.andi": np.bitwise_and,
     "arith.ori": np.bitwise_or,
     "arith.xori": np.bitwise_xor,
-    "arith.shli": _on_bits(np.left_shift),
-    "arith.shrsi": _on_bits(np.right_shift),
-    "arith.shrui": _unsigned(np.right_shift),
-    "arith.maxsi": np.maximum,
-    "arith.minsi": np.minimum,
+    "arith.shli": _shift(np.left_shift, keeps_sign=False),
+    "arith.shrsi": _shift(np.right_shift, keeps_sign=True),
+    "arith.shrui": _shift(_unsigned(np.right_shift), keeps_sign=False),
+    "arith.maxsi": _signed(np.maximum),
+    "arith.minsi": _signed(np.minimum),
     "arith.maxui": _unsigned(np.maximum),
     "arith.minui": _unsigned(np.minimum),
 }
@@ -229,39 +308,76 @@ def _compare_floats(predicate: int) -> Callable[[Array, Array], Array]:
 def _compare_integers(predicate: int) -> Callable[[Array, Array], Array]:
     """Predicates of ``arith.cmpi``: eq ne slt sle sgt sge ult ule ugt uge."""
     if predicate < 6:
-        return _SIGNED_ORDER[predicate]
+        return _signed(_SIGNED_ORDER[predicate])
     return _unsigned(_SIGNED_ORDER[predicate - 4])
 
 
-def _to_integer(name: str) -> Callable[[Array], Array]:
-    return lambda values: np.trunc(values).astype(RAW[name])
+def _to_integer(name: str, *, unsigned: bool) -> Callable[[Array], Array]:
+    """Towards zero; beyond the range the nearest number, zero for NaN."""
+    bits = 1 if name == "i1" else 8 * RAW[name].itemsize
+    least, beyond = (0.0, 2.0**bits) if unsigned else (-(2.0 ** (bits - 1)), 2.0 ** (bits - 1))
+    most = int(beyond) - 1
 
-
-def _from_unsigned(name: str) -> Callable[[Array], Array]:
     def apply(values: Array) -> Array:
-        plain = values if values.dtype == np.bool_ else values.view(f"u{values.dtype.name}")
-        return plain.astype(_WORKING.get(name, RAW[name]))
+        whole = np.trunc(np.nan_to_num(values.astype(np.float64), nan=0.0, posinf=beyond, neginf=least))
+        kind = np.uint64 if unsigned else np.int64
+        inside = np.where(whole < beyond, np.maximum(whole, least), 0.0).astype(kind)
+        found = np.where(whole < beyond, inside, kind(most))
+        return (found & kind(1)) != 0 if name == "i1" else found.astype(RAW[name])
 
     return apply
+
+
+def _plain_integers(values: Array, *, signed: bool) -> Array:
+    """The numbers that integers stand for, in a type that holds them."""
+    if values.dtype == np.bool_:
+        return -values.astype(np.int8) if signed else values.astype(np.int8)
+    return values if signed else values.view(f"u{values.dtype.name}")
+
+
+def _before_half(values: Array) -> Array:
+    """f64 or integers as f32 such that rounding them on to half precision gives what rounding once would.
+
+    Where f32 does not hold a number, the neighbour with an odd last bit is taken: it is never halfway between two
+    numbers of half precision.
+    """
+    wide = values.astype(np.float64)
+    if values.dtype.kind in "iu" and values.dtype.itemsize == 8:
+        low = values & values.dtype.type(0xFFF)
+        tail = np.where(low != 0, values.dtype.type(1), values.dtype.type(0)) << values.dtype.type(12)
+        wide = np.where(np.abs(wide) < 2.0**53, wide, ((values - low) | tail).astype(np.float64))
+    single = wide.astype(np.float32)
+    even = single.view(np.int32) & 1 == 0
+    beyond = np.copysign(np.inf, wide - single).astype(np.float32)
+    inexact = (single != wide) & np.isfinite(wide) & np.isfinite(single)
+    return np.where(inexact & even, np.nextafter(single, beyond), single)
+
+
+def _as_float(values: Array, target: str) -> Array:
+    """f64 or integers in working form, ready for one rounding."""
+    return _before_half(values) if target in _HALF else values.astype(_WORKING[target])
 
 
 def _cast(name: str, source: str, target: str) -> Callable[[Array], Array] | None:
     kind = _WORKING.get(target, RAW.get(target))
     if kind is None:
         return None
+    signed = name in ("arith.sitofp", "arith.extsi")
     match name:
+        case "arith.truncf" if source == "f64":
+            return lambda values: _as_float(values, target)
         case "arith.extf" | "arith.truncf" | "arith.index_cast":
             return lambda values: values.astype(kind)
-        case "arith.sitofp" | "arith.extsi":
-            return (lambda values: -(values.astype(kind))) if source == "i1" else (lambda values: values.astype(kind))
-        case "arith.uitofp" | "arith.extui" | "arith.index_castui":
-            return _from_unsigned(target)
+        case "arith.sitofp" | "arith.uitofp":
+            return lambda values: _as_float(_plain_integers(values, signed=signed), target)
+        case "arith.extsi" | "arith.extui" | "arith.index_castui":
+            return lambda values: _plain_integers(values, signed=signed).astype(kind)
         case "arith.trunci":
             return (
                 (lambda values: (values & 1).astype(kind)) if target == "i1" else (lambda values: values.astype(kind))
             )
         case "arith.fptosi" | "arith.fptoui":
-            return _to_integer(target)
+            return _to_integer(target, unsigned=name == "arith.fptoui")
         case "arith.bitcast":
             return lambda values: working(to_raw(values, source).view(RAW[target]), target)
         case _:
@@ -379,6 +495,24 @@ _WIDENING: Final = ("arith.extf", "arith.extsi", "arith.extui")
 _CONVERTING: Final = (*_WIDENING, "arith.truncf")
 
 
+_WITH_ZEROS: Final[dict[Any, Any]] = {
+    np.maximum: _MAXIMUM,
+    np.minimum: _MINIMUM,
+    np.fmax: _MAXNUM,
+    np.fmin: _MINNUM,
+}
+"""The functions of numpy that leave open which zero they choose, and those that do not."""
+
+
+def _signed_as_by(combine: Any, found: Array, elements: Array) -> Array:
+    """A maximum or minimum over axis 1 with the sign that the order of zeros asks for; other results as they are."""
+    if combine not in _WITH_ZEROS or not np.any(found == 0):
+        return found
+    negative, zero = np.signbit(elements), elements == 0
+    minus = np.any(zero & negative, axis=1) if combine in (np.minimum, np.fmin) else ~np.any(zero & ~negative, axis=1)
+    return np.where(found == 0, np.where(minus, -0.0, 0.0), found).astype(found.dtype)
+
+
 def associative(block: Block) -> Any | None:
     """The numpy ufunc of a reduction region that is one associative operation apart from casts, else None."""
     work = [op for op in block.ops if not isinstance(op, dfp.YieldOp) and op.name not in _CONVERTING]
@@ -403,10 +537,14 @@ def reduce_blocks(
     ``initial`` [outer, inner] starts the accumulators; without it the first element does.
     """
     combine = associative(block)
-    if combine is not None:
-        wide = np.int64 if elements.dtype.kind in "iu" and elements.dtype != np.bool_ else elements.dtype
-        found = combine.reduce(elements, axis=1, dtype=wide)
-        found = found if initial is None else combine(initial, found)
+    if combine is not None and elements.dtype != np.bool_:
+        if elements.dtype.kind in "iu":
+            found = combine.reduce(elements, axis=1, dtype=np.int64)
+        elif combine is np.add:
+            found = np.add.reduce(elements, axis=1, initial=-0.0)
+        else:
+            found = _signed_as_by(combine, combine.reduce(elements, axis=1), elements)
+        found = found if initial is None else _WITH_ZEROS.get(combine, combine)(initial, found)
         kind = _WORKING.get(dtype_name(accumulator_type), RAW[dtype_name(accumulator_type)])
         return np.asarray(found).astype(kind)
     region = compile_region(block)
