@@ -57,15 +57,18 @@ def crossed(footprint: Footprint, stick: int) -> Iterator[Diagnostic]:
 
 def whole_sticks(access: Access, view: View, stick: int) -> bool:
     """Whether an access consists of rows that begin at a stick, whatever the values are that nobody knows."""
-    address = ranges.scale(view.offset.at(access.frame), np.asarray(view.element_bytes))
+    start = ranges.scale(view.offset.at(access.frame), np.asarray(view.element_bytes))
+    pointers = {symbol: factor for symbol, factor in start.terms.items() if symbol.pointer}
+    if len(pointers) > 1:
+        return False
+    address = start - Value(ranges.ZERO, pointers, start.frame)
     for low, stride in zip(access.tile.lower, view.strides, strict=True):
-        step = None if stride.literal is None else stride.literal * view.element_bytes
-        if step is None:
+        if stride.literal is None:
             return False
+        step = np.asarray(stride.literal * view.element_bytes)
         if step % stick:
-            address = address + ranges.scale(first(low.at(access.frame)), np.asarray(step))
-    aligned = not bool((address.constant % stick).any())
-    return aligned and all(s.pointer or not bool((c % stick).any()) for s, c in address.terms.items())
+            address = address + ranges.scale(first(low.at(access.frame)), step)
+    return not any(bool((factor % stick).any()) for factor in (address.constant, *address.terms.values()))
 
 
 def first(coordinate: Value) -> Value:

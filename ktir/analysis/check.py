@@ -7,9 +7,8 @@ An *error* is proven: every run that gets there fails or gives a wrong answer. A
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -53,38 +52,7 @@ class Examination:
     tallies: Mapping[Topic, Tally]
 
 
-def examine(module: ModuleOp, machine: Machine | None, topics: Sequence[Topic] | None = None) -> Examination:
-    """Asks all questions, or those on some topics.
-
-    Without a ``machine`` the grid, the scratchpad, the loops and the reach of a core have no limits.
-    """
-    answers = [each for each in all_answers(Program.of(module), machine) if topics is None or each.topic in topics]
-    asked: Counter[Topic] = Counter(each.topic for each in answers)
-    open_: Counter[Topic] = Counter(each.topic for each in answers if not each.decided)
-    findings = distinct([finding for each in answers for finding in each.findings])
-    return Examination(findings, {topic: Tally(asked[topic], open_[topic]) for topic in sorted(asked)})
-
-
-def check_module(module: ModuleOp, machine: Machine | None) -> list[Diagnostic]:
-    """Every finding, errors first, each with its place in the text."""
-    return list(examine(module, machine).findings)
-
-
-def all_answers(program: Program, machine: Machine | None) -> Iterator[Answer]:
-    return chain(
-        check_agreement(program),
-        check_alignment(program, machine),
-        check_bounds(program),
-        check_coverage(program),
-        check_divisors(program),
-        check_exchanges(program),
-        check_initialisation(program),
-        check_limits(program, machine),
-        check_placement(program, machine),
-        check_races(program),
-        check_scratchpad(program, machine),
-        check_undefined(program),
-    )
+Analysis = Callable[[Program, Machine | None], Iterator[Answer]]
 
 
 def check_divisors(program: Program) -> Iterator[Answer]:
@@ -98,3 +66,40 @@ def fault_found(fault: Fault) -> Diagnostic:
     if not fault.certain:
         return unknown(fault.operation, f"it is not decided whether {fault.message}")
     return proven(fault.operation, getattr(errors, fault.code), fault.message, fault.remedy)
+
+
+ANALYSES: Mapping[tuple[Topic, ...], Analysis] = {
+    ("agreement",): lambda program, _: check_agreement(program),
+    ("alignment",): check_alignment,
+    ("bounds",): lambda program, _: check_bounds(program),
+    ("coverage",): lambda program, _: check_coverage(program),
+    ("divisors",): lambda program, _: check_divisors(program),
+    ("exchanges",): lambda program, _: check_exchanges(program),
+    ("initialisation", "ownership"): lambda program, _: check_initialisation(program),
+    ("initialisation",): lambda program, _: check_undefined(program),
+    ("limits",): check_limits,
+    ("placement",): check_placement,
+    ("races",): lambda program, _: check_races(program),
+    ("scratchpad",): check_scratchpad,
+}
+"""What answers questions on which topics."""
+
+
+def examine(module: ModuleOp, machine: Machine | None, topics: Sequence[Topic] | None = None) -> Examination:
+    """Asks all questions, or those on some topics.
+
+    Without a ``machine`` the grid, the scratchpad, the loops and the reach of a core have no limits.
+    """
+    program = Program.of(module)
+    asked_for = [analyse for on, analyse in ANALYSES.items() if topics is None or not set(on).isdisjoint(topics)]
+    given = [each for analyse in asked_for for each in analyse(program, machine)]
+    answers = [each for each in given if topics is None or each.topic in topics]
+    asked: Counter[Topic] = Counter(each.topic for each in answers)
+    open_: Counter[Topic] = Counter(each.topic for each in answers if not each.decided)
+    findings = distinct([finding for each in answers for finding in each.findings])
+    return Examination(findings, {topic: Tally(asked[topic], open_[topic]) for topic in sorted(asked)})
+
+
+def check_module(module: ModuleOp, machine: Machine | None) -> list[Diagnostic]:
+    """Every finding, errors first, each with its place in the text."""
+    return list(examine(module, machine).findings)

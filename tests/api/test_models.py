@@ -96,6 +96,9 @@ def test_both_executors_give_what_pytorch_gives(name: str) -> None:
         assert fraction(got, reference) <= tolerance
     assert fraction(dataflow, direct) <= tolerance / 2
     assert all(launch.time_ns >= launch.bound_ns for launch in program.timing.launches)
+    examination = ktir.examine(program.module, "spyre")
+    assert not examination.findings
+    assert examination.tallies["bounds"].asked and examination.tallies["coverage"].asked
 
 
 class MeanPlus(nn.Module):

@@ -138,3 +138,25 @@ func.func @fine(%p: tensor<4xf16>) {
   %c = ktdp.inter_tile_consume(%k) consumer_tiles_per_group = #pair, producer_dependency_per_consumer = #open : <(tensor<4xf16>), groups = #zero> -> tensor<4xf16>
   func.return
 }
+// -----
+// Every operation at fault is reported, each with the first rule that it breaks.
+#pair = affine_set<(i)[g] : (i >= 0, 1 - i >= 0)>
+#four = affine_set<(i)[g] : (i >= 0, 3 - i >= 0)>
+#zero = affine_set<(g) : (g == 0)>
+func.func @many(%p: tensor<4xf16>, %i: index) {
+  // expected-error @below {{'affine.apply' op is not legal in KTIR: it has no dialect 'affine'}}
+  %n = affine.apply affine_map<(d0) -> (d0 + 1)> (%i)
+  // expected-error @below {{'ktdp.inter_tile_produce' op future result must have exactly one use}}
+  %f = ktdp.inter_tile_produce producer_tiles_per_group = #pair -> <(tensor<4xf16>), groups = #zero> {
+  ^bb0(%g: index):
+    ktdp.yield_partial %p : tensor<4xf16>
+  }
+  // expected-error @below {{'ktdp.inter_tile_consume' op producer_tiles_per_group for group 0 has 2 producers}}
+  %a = ktdp.inter_tile_consume(%f) consumer_tiles_per_group = #pair : <(tensor<4xf16>), groups = #zero> -> tensor<4xf16>
+  // expected-error @below {{'ktdp.inter_tile_reduce' op consumer_tiles_per_group for group 0 is not a subset of producer_tiles_per_group (tile 2 does not produce)}}
+  %r = ktdp.inter_tile_reduce(%f) consumer_tiles_per_group = #four, identity(%p : tensor<4xf16>) : <(tensor<4xf16>), groups = #zero> -> tensor<4xf16> {
+  ^bb0(%x: tensor<4xf16>, %y: tensor<4xf16>):
+    ktdp.yield_reduced %x : tensor<4xf16>
+  }
+  func.return
+}
