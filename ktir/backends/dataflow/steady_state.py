@@ -88,11 +88,16 @@ class SteadyState:
     # --------------------------------------------------------------------------------------------------- when to look
 
     def due(self, steps: int) -> bool:
-        """Whether to :meth:`visit` after so many steps: once in some iterations of one actor."""
-        if steps < self.next or self.reference is None:
+        """Whether to :meth:`visit` now, after so many steps: right after an iteration of one actor, now and then.
+
+        To be asked after each step, so that the machine is looked at where it comes by again.
+        """
+        if self.reference is None:
             return False
-        if self.reference.cursor.laps != self.laps:
-            return True
+        laps = self.reference.cursor.laps
+        if laps != self.laps:
+            self.laps = laps
+            return steps >= self.next
         if steps > self.next + PATIENCE:
             self._choose_reference()
             self.next = steps
@@ -117,8 +122,6 @@ class SteadyState:
 
         ``more`` is what the state consists of beside the tokens. The caller moves its times and totals.
         """
-        assert self.reference is not None
-        self.laps = self.reference.cursor.laps
         self.next = steps + self.spacing * (1 + self.misses // 64)
         visit = _Visit((*self._tokens(), *more), tuple(map(self._place, self.machine.actors)), time, list(totals))
         number = hash(visit.state)
@@ -189,14 +192,15 @@ class SteadyState:
             None if waits is None else (waits.__class__ is TokenRing, waits.number),
         )
         if actor.phase is not None:
-            grain = self._grain(actor, instruction)
+            grain = self.grain(actor, instruction)
             fixed = (*fixed, actor.phase_number, actor.done % grain, actor.done > 0)
         residues = self._residues(actor, instruction)
         if residues:
             return (*fixed, *(cursor.indices[depth] % modulus for depth, modulus in residues))
         return fixed
 
-    def _grain(self, actor: Actor, instruction: Instruction) -> int:
+    def grain(self, actor: Actor, instruction: Instruction) -> int:
+        """The quanta after which everything that the phase of ``actor`` moves comes out even."""
         key = (id(instruction), actor.phase_number)
         if key not in self.grains:
             phase = actor.phases[actor.phase_number]

@@ -26,6 +26,7 @@ from xdsl.ir import Operation
 from ktir.backends.dataflow.bounds import launch_bounds
 from ktir.backends.dataflow.costs import Cost, CostModel
 from ktir.backends.dataflow.deadlock import explain
+from ktir.backends.dataflow.local_repetition import LONG, LocalRepetition
 from ktir.backends.dataflow.resolve import compile_program
 from ktir.backends.dataflow.steady_state import Repetition, SteadyState
 from ktir.backends.dataflow.timing import HotSpot, Interval, LaunchTime, Timing, UnitTime
@@ -55,7 +56,7 @@ def simulate(
 
 def simulate_program(program: Program, *, chunk_bytes: int | None = None, extrapolate: bool = True) -> Timing:
     """Like :func:`simulate`, for a program that is compiled already."""
-    return _Simulation(program, chunk_bytes or program.machine.global_memory.burst, extrapolate).run()
+    return Simulation(program, chunk_bytes or program.machine.global_memory.burst, extrapolate).run()
 
 
 @dataclass(slots=True)
@@ -130,11 +131,19 @@ class _Spent:
 _Payload = tuple[Actor, Phase, int] | tuple[TokenQueue, int]
 
 
+_Event = tuple[int, int, int, int, object]
+"""Time, kind, number of what it is about, order of scheduling, and what it is about: the order in which events happen
+does not depend on when they were scheduled, unless they are about the same thing."""
+
 # Kinds of events, in the order in which those of one tick happen.
 _DELIVER, _SERVED, _FINISH, _ATTEMPT = range(4)
 
 
-class _Simulation:
+class Simulation:
+    """A program with a clock. Public for what looks at it while it runs."""
+
+    FOREVER: Final = 1 << 62
+
     def __init__(self, program: Program, chunk_bytes: int, extrapolate: bool) -> None:
         self.program, self.machine = program, program.machine
         self.tokens = TokenMachine(program)
@@ -160,11 +169,12 @@ class _Simulation:
         self.servers = [_Server() for _ in range(memory.servers)]
         self.chunk = max(1, chunk_bytes // self.tokens.vector_bytes)
         self._set_rates(memory)
-        self.events: list[tuple[int, int, int, object]] = []
+        self.events: list[_Event] = []
         self.sequence = self.event_count = 0
         self.launch = _Launch(0, 0)
         self.launches: list[tuple[_Launch, int]] = []
         self.steady = SteadyState(self.tokens, self.chunk, self._charged) if extrapolate else None
+        self.local = LocalRepetition(self) if extrapolate else None
         self.pause = PAUSE_CYCLES * self.machine.clock.ticks_per_cycle
 
     def _set_rates(self, memory: Memory) -> None:
@@ -183,25 +193,36 @@ class _Simulation:
     def run(self) -> Timing:
         """Simulates to the end."""
         for actor in self.tokens.actors:
-            self._schedule(0, _ATTEMPT, actor)
-        now, events, steady = 0, self.events, self.steady
+            self._schedule(0, _ATTEMPT, actor.number, actor)
+        now, events, steady, local = 0, self.events, self.steady, self.local
         while events:
-            now, order, _, payload = heappop(events)
+            now, order, _, _, payload = heappop(events)
             self.event_count += 1
             if order == _ATTEMPT:
-                self._attempt(cast("Actor", payload), now)
+                actor = cast("Actor", payload)
+                if local is not None and actor.phase is None:
+                    local.disturb(actor.core)
+                self._attempt(actor, now)
             elif order == _FINISH:
                 actor, phase, quanta = cast("tuple[Actor, Phase, int]", payload)
                 self.tokens.complete(actor, phase, quanta)
                 self.clocks[actor.number].since = now
                 self._wake(now)
                 self._attempt(actor, now)
+                if local is not None:
+                    if actor.phase is not phase or not self.inside(actor):
+                        local.disturb(actor.core)
+                    elif phase.quanta - actor.done > LONG * self.chunk:
+                        local.look(actor, now)
+                        events = self.events
             elif order == _SERVED:
                 self._served(cast("_Server", payload), now)
             else:
                 channel, vectors = cast("tuple[TokenQueue, int]", payload)
                 self.tokens.fill(channel, vectors)
                 self._wake(now)
+                if local is not None:
+                    local.disturb(channel.place[1])
             if steady is not None and steady.due(self.event_count):
                 now = self._skip(steady, now)
                 events = self.events
@@ -222,7 +243,7 @@ class _Simulation:
         requesting = {number for server in self.servers for number in server.order}
         for actor in self.tokens.actors:
             if actor.number not in requesting:
-                self._account_wait(actor, now)
+                self.account_wait(actor, now)
         repetition = steady.visit(self.event_count, self._timed_state(now), now, self._totals())
         if repetition is None:
             return now
@@ -230,10 +251,66 @@ class _Simulation:
         self._move_times(repetition, now)
         return now + repetition.times * repetition.period
 
+    # ------------------------------------------------------------------------------------------------ units inside a core
+
+    def inside(self, actor: Actor) -> bool:
+        """Whether ``actor`` is in the middle of an operation that concerns no other core and no device memory."""
+        instruction = actor.cursor.instruction
+        if actor.phase is None or instruction is None or instruction.link is not None:
+            return False
+        return self.kinds[id(instruction)] != "memory"
+
+    def on_network(self, actor: Actor) -> bool:
+        """Whether ``actor`` may be woken by another core at any time."""
+        instruction = actor.cursor.instruction
+        return instruction is not None and instruction.link is not None
+
+    def next_service(self, actor: Actor) -> int:
+        """When device memory may start with what ``actor`` asked for, at the earliest."""
+        server = self._server(actor)
+        if actor.number not in server.pending:
+            return self.FOREVER
+        return min(event[0] for event in self.events if event[4] is server)
+
+    def actor_of(self, order: int, rank: int, payload: object) -> int:
+        """The number of the actor that an event is about; -1 if it is about none."""
+        return rank if order in (_ATTEMPT, _FINISH) else -1
+
+    def quanta_of(self, payload: object) -> int:
+        """The quanta that an event of an actor ends; 0 for an attempt."""
+        return cast("tuple[Actor, Phase, int]", payload)[2] if isinstance(payload, tuple) else 0
+
+    def grain(self, actor: Actor) -> int:
+        """The quanta after which everything an operation is charged for comes out even."""
+        assert self.steady is not None and actor.cursor.instruction is not None
+        return self.steady.grain(actor, actor.cursor.instruction)
+
+    def clock_state(self, actor: Actor, now: int) -> tuple[int, int, bool]:
+        """The times of an actor, counted from ``now``."""
+        clock = self.clocks[actor.number]
+        return max(0, clock.since - now), max(0, clock.array_free - now), clock.filled
+
+    def spent_by(self, actor: Actor) -> tuple[int, ...]:
+        """What an actor has spent in each way so far, in ticks."""
+        spent, number = self.spent, actor.number
+        return spent.busy[number], spent.starved[number], spent.blocked[number], spent.stalled[number]
+
+    def spend(self, actor: Actor, gains: tuple[int, ...], times: int, later: int) -> None:
+        """Books ``gains`` so many times and moves the times of an actor."""
+        spent, number, clock = self.spent, actor.number, self.clocks[actor.number]
+        for way, gain in zip((spent.busy, spent.starved, spent.blocked, spent.stalled), gains, strict=True):
+            way[number] += times * gain
+        spent.by_instruction[self.hot[id(actor.cursor.instruction)]] += times * gains[0]
+        clock.since += later
+        clock.array_free += later
+        if gains[0] and clock.intervals:
+            launch, start, stop = clock.intervals[-1]
+            clock.intervals[-1] = (launch, start, stop + later)
+
     def _timed_state(self, now: int) -> list[object]:
         """All times that matter later, counted from ``now``, and what waits for shared resources."""
         state: list[object] = [
-            (time - now, order, self._code(payload, now)) for time, order, _, payload in sorted(self.events)
+            (time - now, order, self._code(payload, now)) for time, order, *_, payload in sorted(self.events)
         ]
         for clock in self.clocks:
             state.append(
@@ -287,7 +364,7 @@ class _Simulation:
     def _move_times(self, repetition: Repetition, now: int) -> None:
         """Moves all that lies ahead; what was over before ``now`` stays over."""
         later = repetition.times * repetition.period
-        self.events = [(time + later, order, sequence, payload) for time, order, sequence, payload in self.events]
+        self.events = [(event[0] + later, *event[1:]) for event in self.events]
         for clock in self.clocks:
             clock.since += later
             clock.array_free += later
@@ -301,19 +378,19 @@ class _Simulation:
             for request in server.pending.values():
                 request.issued += later
 
-    def _schedule(self, time: int, order: int, payload: object) -> None:
+    def _schedule(self, time: int, order: int, rank: int, payload: object) -> None:
         self.sequence += 1
-        heappush(self.events, (time, order, self.sequence, payload))
+        heappush(self.events, (time, order, rank, self.sequence, payload))
 
     def _wake(self, now: int) -> None:
         woken = self.tokens.woken
         if woken:
             for actor in woken:
                 delay = self.queue_latency if actor.wait == "starved" and not actor.at_barrier else 0
-                self._schedule(now + delay, _ATTEMPT, actor)
+                self._schedule(now + delay, _ATTEMPT, actor.number, actor)
             woken.clear()
 
-    def _account_wait(self, actor: Actor, now: int) -> None:
+    def account_wait(self, actor: Actor, now: int) -> None:
         """Books the time since the actor's last change of state as waiting."""
         clock, number = self.clocks[actor.number], actor.number
         if now > clock.since:
@@ -326,7 +403,7 @@ class _Simulation:
     def _attempt(self, actor: Actor, now: int) -> None:
         """Lets a free actor start its next chunk if it can."""
         tokens = self.tokens
-        self._account_wait(actor, now)
+        self.account_wait(actor, now)
         if self.clocks[actor.number].array_free > now and self._must_drain(actor):
             self._drain(actor, now)
             return
@@ -355,7 +432,7 @@ class _Simulation:
         clock = self.clocks[actor.number]
         self.spent.busy[actor.number] += clock.array_free - now
         clock.since = clock.array_free
-        self._schedule(clock.array_free, _ATTEMPT, actor)
+        self._schedule(clock.array_free, _ATTEMPT, actor.number, actor)
 
     def _next_launch(self, number: int, now: int) -> None:
         self.launches.append((self.launch, now))
@@ -384,7 +461,7 @@ class _Simulation:
         if kind == "send":
             end = self._send(actor, instruction, cost, quanta, end, now)
         self._book(actor, hot, now, end, ticks)
-        self._schedule(end, _FINISH, (actor, phase, quanta))
+        self._schedule(end, _FINISH, actor.number, (actor, phase, quanta))
 
     def _book(self, actor: Actor, hot: int, start: int, end: int, ticks: int) -> None:
         """Books a chunk: ``ticks`` of work, the rest of the time waiting for shared resources."""
@@ -451,7 +528,7 @@ class _Simulation:
                 if step[0] == source:
                     injected = max(injected, start - hop + length)
             arrival = max(start + length, injected + hop)
-            self._schedule(arrival, _DELIVER, (channel, quanta))
+            self._schedule(arrival, _DELIVER, source * self.machine.cores + target, (channel, quanta))
         if arrivals:
             done, total = actor.done, cast("Phase", actor.phase).quanta
             self.launch.ring += popped(done + quanta, cost.ring_bytes, total) - popped(done, cost.ring_bytes, total)
@@ -470,7 +547,7 @@ class _Simulation:
         port_total = cost.read_port if cost.ddr_writes else cost.write_port
         port_ticks = popped(done + quanta, port_total, total) - popped(done, port_total, total)
         port = self.ports[actor.core][0 if cost.ddr_writes else 1]
-        server = self.servers[actor.core * len(self.servers) // self.machine.cores]
+        server = self._server(actor)
         server.pending[actor.number] = _Request(
             actor, phase, quanta, now, amount, max(1, requests), cost.ddr_writes, ticks, port, port_ticks, hot
         )
@@ -482,6 +559,9 @@ class _Simulation:
         if not server.busy:
             self._serve(server, now)
 
+    def _server(self, actor: Actor) -> _Server:
+        return self.servers[actor.core * len(self.servers) // self.machine.cores]
+
     def _serve(self, server: _Server, now: int) -> None:
         """Starts the next burst: that of the requester after the one served last, in order of actors."""
         number = server.order.pop(bisect_right(server.order, server.last) % len(server.order))
@@ -492,13 +572,15 @@ class _Simulation:
         if server.writes is not None and server.writes != request.writes:
             service += self.turnaround
         server.last, server.writes, server.busy = number, request.writes, True
+        if self.local is not None:
+            self.local.disturb(request.actor.core)
         served = now + service
         request.port.free = max(request.port.free, now) + request.port_ticks
         end = max(served + self.latency, now + request.unit_ticks, request.port.free)
         end = self._release(request, now, end)
         self._book(request.actor, request.hot, request.issued, end, end - now)
-        self._schedule(end, _FINISH, (request.actor, request.phase, request.quanta))
-        self._schedule(served, _SERVED, server)
+        self._schedule(end, _FINISH, number, (request.actor, request.phase, request.quanta))
+        self._schedule(served, _SERVED, self.servers.index(server), server)
 
     def _release(self, request: _Request, now: int, end: int) -> int:
         """When the unit may go on: at the end of its descriptor, or while bursts under way leave room for another."""
@@ -565,7 +647,7 @@ class _Simulation:
 
     def _unit_time(self, actor: Actor, now: int) -> UnitTime:
         spent, number, ns = self.spent, actor.number, self.machine.clock.nanoseconds
-        self._account_wait(actor, now)
+        self.account_wait(actor, now)
         return UnitTime(
             actor.core,
             actor.code.unit,

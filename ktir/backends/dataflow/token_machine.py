@@ -374,6 +374,8 @@ class TokenMachine:
             else:
                 actor.phase = None
                 actor.cursor.advance()
+        else:
+            actor.cursor.laps += 1
 
     # ----------------------------------------------------------------------------------------------------------- tokens
 
