@@ -59,7 +59,7 @@ def held_by_f64(numbers: Array) -> Array:
     Rounding that to a float of up to 50 bits gives what rounding the number itself gives.
     """
     lost: Array = numbers & numbers.dtype.type(0x7FF)
-    kept: Array = (numbers - lost) | np.where(lost, numbers.dtype.type(0x800), numbers.dtype.type(0))
+    kept: Array = (numbers - lost) | np.not_equal(lost, 0).astype(numbers.dtype) * numbers.dtype.type(0x800)
     return np.where(np.abs(numbers.astype(F64)) < 2.0**53, numbers, kept)
 
 

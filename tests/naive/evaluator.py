@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import product
 from math import prod
 from typing import Any, TypeAlias, cast
@@ -109,10 +110,12 @@ SEARCH = range(-2, 130)
 """Where points of sets are looked for: generated programs stay within."""
 
 
-def members(s: AffineSet, symbols: Sequence[int] = ()) -> list[Point]:
+@cache
+def members(s: AffineSet, symbols: tuple[int, ...] = ()) -> tuple[Point, ...]:
     """All points of a set, the last dimension fastest: each dimension is tried over the range that its own constraints
     leave."""
-    return [p for p in product(*(candidates(s, d, symbols) for d in range(s.num_dims))) if holds(s, p, symbols)]
+    tried = product(*(candidates(s, d, symbols) for d in range(s.num_dims)))
+    return tuple(p for p in tried if holds(s, p, symbols))
 
 
 def candidates(s: AffineSet, dim: int, symbols: Sequence[int]) -> list[int]:
@@ -588,7 +591,7 @@ class Evaluator:
         base_map = tile.base_map.data
         base = mapped(base_map, operands[1 : 1 + base_map.num_dims], operands[1 + base_map.num_dims : 1 + count])
         order, symbols = tile.access_tile_order.data, operands[1 + count :]
-        points = sorted(members(tile.access_tile_set.data, symbols), key=lambda p: mapped(order, p))
+        points = sorted(members(tile.access_tile_set.data, tuple(symbols)), key=lambda p: mapped(order, p))
         coordinates = [tuple(b + x for b, x in zip(base, p, strict=True)) for p in points]
         return [Tile(operands[0], lambda: coordinates, shape_of(op.results[0].type))]
 
@@ -598,7 +601,7 @@ class Evaluator:
         index_views = operands[1 : 1 + views]
         outer, symbols = operands[1 + views : 1 + views + captured], operands[1 + views + captured :]
         order = tile.variables_space_order.data
-        points = sorted(members(tile.variables_space_set.data, symbols), key=lambda p: mapped(order, p))
+        points = sorted(members(tile.variables_space_set.data, tuple(symbols)), key=lambda p: mapped(order, p))
         kinds = [bool(k.value.data) for k in tile.per_dim_subscript_kinds.data]
         maps = [m.data for m in tile.per_dim_subscript_maps.data]
 
