@@ -5,13 +5,16 @@ it runs: the stores of a batch wait until all its iterations are through, and ar
 stores to what another one touches. Otherwise, and when anything fails, nothing has happened yet, and the iterations
 run one after the other; so results and errors are those of the plain loop.
 
+In a loop whose cores exchange values, the cores of each iteration exchange among themselves, and also the cores of one
+iteration must not meet: the exchange would order what they do, but the stores wait.
+
 Words. *batch*: iterations that run together. *footprint*: the places that one operation touches in each iteration, as
 an interval, and as a box of rows and columns where its view is a matrix.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -36,8 +39,10 @@ ELEMENTS_OF_CORES = 1 << 20
 NOWHERE = 1 << 62
 ROWS_TO_COMPARE = 512
 """Rows of a batch that are compared each with each, where coarser comparisons find an overlap."""
-APART = ("ktdp.inter_tile", "func.call", "memref.", "ktg.transfer")
-"""Operations that order cores or change what no batch keeps track of."""
+APART = ("func.call", "memref.", "ktg.transfer")
+"""Operations that change what no batch keeps track of."""
+EXCHANGES = "ktdp.inter_tile"
+"""Operations by which cores order each other."""
 
 
 class Met(Exception):
@@ -49,7 +54,7 @@ class Met(Exception):
 
 @dataclass(slots=True)
 class Footprint:
-    """What one operation touches: ``low`` and ``high`` place per row of the batch, ``cores`` rows an iteration.
+    """What one operation touches: ``low`` and ``high`` place per row of the batch, of which ``cores`` may meet.
 
     ``box`` are lowest and highest row and column of a matrix described by ``grid``: the length of its rows and the
     place of its first element.
@@ -64,8 +69,8 @@ class Footprint:
     box: list[Array]
 
     @staticmethod
-    def nowhere(arena: Arena, count: int, cores: int, *, stores: bool, grid: tuple[int, int] | None) -> Footprint:
-        low, high = (np.full(count * cores, place) for place in (NOWHERE, -NOWHERE))
+    def nowhere(arena: Arena, rows: int, cores: int, *, stores: bool, grid: tuple[int, int] | None) -> Footprint:
+        low, high = (np.full(rows, place) for place in (NOWHERE, -NOWHERE))
         return Footprint(arena, stores, cores, low, high, grid, [low.copy(), high.copy(), low.copy(), high.copy()])
 
     def add(self, access: Access, rows: Array | None) -> None:
@@ -172,15 +177,33 @@ def _box(access: Access, grid: tuple[int, int]) -> tuple[Any, Any, Any, Any] | N
 # -------------------------------------------------------------------------------------------------------------- batches
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A store that waits: the row of the batch for each row of the access, and the epoch in the first iteration."""
+
+    access: Access
+    values: Value
+    frame: Frame
+    site: Site
+    rows: Array | None
+    epoch: int
+
+
 @dataclass(slots=True)
 class Batch:
-    """``count`` iterations of some ``cores`` that run together, and the stores that wait for their end."""
+    """``count`` iterations of some ``cores`` that run together, and the stores that wait for their end.
+
+    ``may_meet`` is the number of cores of an iteration that may touch the same place: all, or none but each itself.
+    ``exchanges`` tell the checker once more what the first iteration has told it.
+    """
 
     count: int
     cores: int
+    may_meet: int
     span: int
     footprints: dict[tuple[Site, int, bool], Footprint] = field(default_factory=lambda: {})
-    waiting: list[tuple[Access, Value, Frame, Site]] = field(default_factory=lambda: [])
+    waiting: list[Waiting] = field(default_factory=lambda: [])
+    exchanges: list[Callable[[Any], None]] = field(default_factory=lambda: [])
 
     def note(self, access: Access, frame: Frame, site: Site, rows: Array | None, *, stores: bool) -> None:
         """Notes an access by ``rows`` of the frame; None for all of them.
@@ -192,20 +215,29 @@ class Batch:
         where = _rows_of_batch(access, frame, rows)
         grid = grid_of(access.view)
         if not stores and any(each.stores and each.arena is access.arena for each in self.footprints.values()):
-            read = Footprint.nowhere(access.arena, self.count, self.cores, stores=False, grid=grid)
+            read = Footprint.nowhere(access.arena, self.count * self.cores, self.may_meet, stores=False, grid=grid)
             read.add(access, where)
             if any(read.follows(each) for each in self.footprints.values() if each.stores):
                 raise Met
         key = (site, id(access.arena), stores)
         found = self.footprints.get(key)
         if found is None:
-            found = Footprint.nowhere(access.arena, self.count, self.cores, stores=stores, grid=grid)
+            found = Footprint.nowhere(access.arena, self.count * self.cores, self.may_meet, stores=stores, grid=grid)
             self.footprints[key] = found
         found.add(access, where)
 
-    def wait(self, access: Access, values: Value, frame: Frame, site: Site) -> None:
-        """Keeps a store for later."""
-        self.waiting.append((access, values, frame, site))
+    def wait(self, access: Access, values: Value, frame: Frame, site: Site, rows: Array | None) -> None:
+        """Keeps a store for later. Raises :class:`Met` where the checker has something against it."""
+        checker, epoch = frame.run.checker, 0
+        if checker is not None and checker.ordered:
+            epoch = checker.epoch
+            if not checker.knows(access):
+                raise Met
+        self.waiting.append(Waiting(access, values, frame, site, _rows_of_batch(access, frame, rows), epoch))
+
+    def epochs(self, store: Waiting, each: int) -> Array | None:
+        """When the rows of a store happen, where an iteration takes ``each`` epochs."""
+        return None if store.rows is None or not each else store.epoch + store.rows // self.cores * each
 
     def require_apart(self) -> None:
         """Raises :class:`Met` where the order of the iterations matters."""
@@ -225,11 +257,13 @@ def _rows_of_batch(access: Access, frame: Frame, rows: Array | None) -> Array | 
 
 @dataclass(frozen=True, slots=True)
 class Batching:
-    """How the iterations of a loop run together. ``elements`` is the size of the largest value of one of its rows."""
+    """How the iterations of a loop run together. ``elements`` is the size of the largest value of one of its rows,
+    ``exchanging`` says whether its cores exchange values."""
 
     body: Code
     counter: int
     elements: int
+    exchanging: bool
     site: Site
 
     def run(self, frame: Frame, first: Scalar, step: Scalar, numbers: range) -> bool:
@@ -262,10 +296,10 @@ class Batching:
 
     def _attempt(self, frame: Frame, first: Scalar, step: Scalar, numbers: range) -> bool:
         """Runs one batch; False, with nothing changed, where that does not give what the plain loop gives."""
-        run = frame.run
-        batch = Batch(len(numbers), frame.n, run.memory.span)
+        run, checker = frame.run, frame.run.checker
+        batch = Batch(len(numbers), frame.n, 1 if self.exchanging else frame.n, run.memory.span)
         steps, findings = run.steps, len(run.diagnostics)
-        noted = None if run.checker is None else run.checker.noted()
+        noted = None if checker is None else checker.noted()
         try:
             self.body.run(self._rows(frame, first, step, numbers, batch))
             run.steps = steps + (run.steps - steps) * batch.count
@@ -275,11 +309,15 @@ class Batching:
         except (KtirError, Met):
             run.steps = steps
             del run.diagnostics[findings:]
-            if run.checker is not None and noted is not None:
-                run.checker.forget(noted)
+            if checker is not None and noted is not None:
+                checker.forget(noted)
             return False
-        for access, values, part, site in batch.waiting:
-            run.perform(access, values, part, site)
+        epochs_each = 0 if checker is None or noted is None else checker.epoch - noted.epoch
+        for _ in range(batch.count - 1):
+            for exchange in batch.exchanges:
+                exchange(checker)
+        for store in batch.waiting:
+            run.perform(store.access, store.values, store.frame, store.site, batch.epochs(store, epochs_each))
         return True
 
     def _rows(self, frame: Frame, first: Scalar, step: Scalar, numbers: range, batch: Batch) -> Frame:
@@ -306,7 +344,12 @@ def _repeated(value: Value, rows: Array, n: int) -> Value:
 def batching(op: Operation, body: Code, counter: int, site: Site) -> Batching | None:
     """How the iterations of a loop without carried values may run together; None if they may not."""
     elements = widest(op)
-    return None if elements is None else Batching(body, counter, elements, site)
+    return None if elements is None else Batching(body, counter, elements, exchanges(op), site)
+
+
+def exchanges(op: Operation) -> bool:
+    """Whether cores exchange values inside ``op``."""
+    return any(inner.name.startswith(EXCHANGES) for inner in op.walk())
 
 
 def widest(op: Operation) -> int | None:
@@ -327,4 +370,4 @@ def _holds_elements(op: Operation) -> bool:
     return not op.name.startswith("ktdp.construct")
 
 
-__all__: Sequence[str] = ["ELEMENTS_OF_CORES", "Batch", "Batching", "batching", "widest"]
+__all__: Sequence[str] = ["ELEMENTS_OF_CORES", "Batch", "Batching", "Met", "batching", "exchanges", "widest"]

@@ -30,7 +30,7 @@ from ktir.errors import (
     WriteConflict,
 )
 from ktir.interp.expressions import Pattern
-from ktir.interp.memory import Access, Gathered, Strided, View, progression, spread
+from ktir.interp.memory import Access, Gathered, Strided, View, spread
 from ktir.interp.numerics import Array, Scalar
 from ktir.interp.values import Frame, Origin, Site, Tainted
 from ktir.machine.memory_arena import CORE_BITS, SHORT_EPOCHS, WRITTEN, Allocation, Arena
@@ -49,6 +49,25 @@ class Notes:
     low: int
     high: int
     accesses: list[tuple[Access, Site]] = field(default_factory=lambda: [])
+
+
+@dataclass(slots=True)
+class Knowledge:
+    """What consumers of a contribution may rely on: what its producers wrote in epochs up to ``epoch``, and what they
+    knew themselves by then."""
+
+    epoch: int = 0
+    known: Array | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """What the checker knew at some time: the range of the reads of each operation and how many they are, the epoch,
+    and the writes known to each core."""
+
+    reads: dict[tuple[Site, int], tuple[int, int, int]]
+    epoch: int
+    seen: Array | None
 
 
 class Checker:
@@ -96,10 +115,19 @@ class Checker:
                 for access, site in note.accesses:
                     self._compare(access, site)
 
-    def produced(self) -> int:
-        """Marks a produce; the epoch its writes belong to at the latest."""
+    def produced(self, knowledge: Knowledge) -> None:
+        """Marks a produce, and notes in ``knowledge`` what its consumers may rely on."""
+        knowledge.epoch = self.epoch
+        knowledge.known = None if self.seen is None else self.seen.copy()
         self.epoch += 1
-        return self.epoch - 1
+
+    def received(self, knowledge: Knowledge, pairs: Array) -> None:
+        """Marks that the first core of each pair got the contribution of the second one."""
+        if self.seen is None or knowledge.known is None:
+            return
+        consumers, producers = pairs.T
+        np.maximum.at(self.seen, consumers, knowledge.known[producers])
+        np.maximum.at(self.seen, (consumers, producers), knowledge.epoch + 1)
 
     # --------------------------------------------------------------------------------------------------------- bounds
 
@@ -236,16 +264,18 @@ class Checker:
         if len(note.accesses) < NOTES_AT_MOST:
             note.accesses.append((access, site))
 
-    def noted(self) -> dict[tuple[Site, int], tuple[int, int, int]]:
-        """What reads are noted so far; for :meth:`forget`."""
-        return {key: (note.low, note.high, len(note.accesses)) for key, note in self.reads.items()}
+    def noted(self) -> Noted:
+        """What is known so far; for :meth:`forget`."""
+        reads = {key: (note.low, note.high, len(note.accesses)) for key, note in self.reads.items()}
+        return Noted(reads, self.epoch, None if self.seen is None else self.seen.copy())
 
-    def forget(self, noted: dict[tuple[Site, int], tuple[int, int, int]]) -> None:
-        """Drops the reads that were noted since, because they are going to happen again."""
-        self.reads = {key: note for key, note in self.reads.items() if key in noted}
+    def forget(self, noted: Noted) -> None:
+        """Drops what was noted since, because it is going to happen again."""
+        self.reads = {key: note for key, note in self.reads.items() if key in noted.reads}
         for key, note in self.reads.items():
-            note.low, note.high, count = noted[key]
+            note.low, note.high, count = noted.reads[key]
             del note.accesses[count:]
+        self.epoch, self.seen = noted.epoch, noted.seen
 
     def _span(self, access: Access) -> tuple[int, int]:
         """First and last byte an access touches."""
@@ -260,20 +290,13 @@ class Checker:
     def _compare(self, access: Access, site: Site) -> None:
         """Raises where an element that was read was written by another core in this launch, unordered."""
         stamps = self._shadow(access, access.arena.stamps, access.arena.stamps.dtype)
-        recent = stamps >= (self.launch_epoch << CORE_BITS)
-        if not recent.any():
-            return
-        writers = stamps & CORE_MASK
-        readers = self._readers(access, stamps.ndim)
-        wrong = recent & (writers != readers)
-        if self.seen is not None and wrong.any():
-            rows, columns = np.broadcast_arrays(readers, writers)
-            wrong = wrong & ((stamps >> CORE_BITS) >= self.seen[rows, columns])
+        readers = self._per_core(access.cores, access, stamps.ndim)
+        wrong = self._unordered(stamps, readers)
         if not wrong.any():
             return
         place = tuple(int(axis[0]) for axis in np.nonzero(wrong))
         reader = int(np.broadcast_to(readers, wrong.shape)[place])
-        writer = int(np.broadcast_to(writers, wrong.shape)[place])
+        writer = int(np.broadcast_to(stamps & CORE_MASK, wrong.shape)[place])
         kind = RemoteReadRace if access.view.local else ReadWriteRace
         raise site.fail(
             kind,
@@ -282,17 +305,39 @@ class Checker:
             "write it in an earlier launch, or order the two with an inter-tile operation",
         )
 
+    def _unordered(self, stamps: Array, cores: Array) -> Array:
+        """Where another core wrote in this launch, and ``cores`` do not know of it."""
+        wrong = stamps >= (self.launch_epoch << CORE_BITS)
+        if not wrong.any():
+            return wrong
+        writers = stamps & CORE_MASK
+        wrong = wrong & (writers != cores)
+        if self.seen is not None and wrong.any():
+            rows, columns = np.broadcast_arrays(cores, writers)
+            wrong = wrong & ((stamps >> CORE_BITS) >= self.seen[rows, columns])
+        return wrong
+
+    def knows(self, access: Access) -> bool:
+        """Whether all cores know of everything that others wrote in this launch where they access."""
+        if access.is_empty() or not self._written_in_launch(access):
+            return True
+        stamps = self._shadow(access, access.arena.stamps, access.arena.stamps.dtype)
+        return not self._unordered(stamps, self._per_core(access.cores, access, stamps.ndim)).any()
+
     @staticmethod
-    def _readers(access: Access, rank: int) -> Array:
-        cores = access.cores
-        if cores.ndim > 1:
-            return cores.reshape(*cores.shape, *(1,) * (rank - cores.ndim))
-        return cores.reshape(-1, *(1,) * (rank - 1))
+    def _per_core(values: Array, access: Access, rank: int) -> Array:
+        """A value per core of an access, with the axes of a shadow."""
+        values = values.reshape(access.cores.shape)
+        if values.ndim > 1:
+            return values.reshape(*values.shape, *(1,) * (rank - values.ndim))
+        return values.reshape(-1, *(1,) * (rank - 1))
 
     # --------------------------------------------------------------------------------------------------------- writes
 
-    def write(self, access: Access, values: Array | Tainted, frame: Frame, site: Site) -> None:
-        """Checks, notes and performs a write.
+    def write(
+        self, access: Access, values: Array | Tainted, frame: Frame, site: Site, epochs: Array | None = None
+    ) -> None:
+        """Checks, notes and performs a write; ``epochs`` says per core of the access when it happens, if not now.
 
         Cores that write the same bits to one place do not make the result depend on chance: that is a warning.
         """
@@ -306,11 +351,13 @@ class Checker:
         kind = access.arena.stamps.dtype
         raw, dtype, stamps = access.arena.bytes, access.view.element.dtype, access.arena.stamps.view(np.uint8)
         old = scaled.read(stamps, kind)
-        writers = self._readers(access, old.ndim)
+        writers = self._per_core(access.cores, access, old.ndim)
         if int(old.max()) >= (self.launch_epoch << CORE_BITS):
             before = access.read(raw, dtype)
             self._compare_writers(access, old, writers, differing(before, plain, old.ndim), frame, site)
         mine = (self.epoch << CORE_BITS) | writers
+        if epochs is not None:
+            mine = (self._per_core(epochs, access, old.ndim) << CORE_BITS) | writers
         scaled.write(stamps, kind, mine)
         access.write(raw, dtype, plain)
         if access.cores.size > 1 and not _disjoint(scaled):
@@ -351,10 +398,7 @@ class Checker:
         self, access: Access, old: Array, writers: Array, differs: Array, frame: Frame, site: Site
     ) -> None:
         """Compares with what was written earlier in this launch."""
-        wrong = (old >= (self.launch_epoch << CORE_BITS)) & ((old & CORE_MASK) != writers)
-        if self.seen is not None and wrong.any():
-            rows, columns = np.broadcast_arrays(writers, old & CORE_MASK)
-            wrong = wrong & ((old >> CORE_BITS) >= self.seen[rows, columns])
+        wrong = self._unordered(old, writers)
         if wrong.any():
             self._conflict(access, wrong, writers, old & CORE_MASK, differs, frame, site)
 
@@ -416,12 +460,11 @@ def _disjoint(access: Access) -> bool:
     """Whether cores surely write different places."""
     if not isinstance(access, Strided) or isinstance(access.at, int):
         return False
-    step = progression(access.at)
+    if access.distinct_box() is not None:
+        return True
     low, high = access.reach()
-    if step is None:
-        starts = np.sort(access.at)
-        return bool((starts[1:] - starts[:-1] > high - low).all())
-    return abs(step) > high - low
+    starts = np.sort(access.at)
+    return bool((starts[1:] - starts[:-1] > high - low).all())
 
 
 def padding_of(access: Access) -> Array | None:

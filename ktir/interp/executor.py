@@ -29,7 +29,7 @@ from ktir.dialect.ktdp.attrs import StickLayoutAttr
 from ktir.dialect.ktdp.types import RuntimeArgType
 from ktir.dialect.locations import location_of
 from ktir.errors import ArgumentError, Diagnostic, FunctionNotFound, IllegalGrid, OutOfBounds
-from ktir.interp.batches import ELEMENTS_OF_CORES, widest
+from ktir.interp.batches import ELEMENTS_OF_CORES, exchanges, widest
 from ktir.interp.buffers import HostBuffer
 from ktir.interp.checks import Checker
 from ktir.interp.compile import Code, FunctionCompiler, element_of, shape_of
@@ -127,7 +127,7 @@ class CompiledFunction:
         self.name = op.sym_name.data
         self.location = location_of(op)
         self.grid = grid_of(op)
-        self.elements = widest(op)
+        self.elements = None if exchanges(op) else widest(op)
         self._compiled: tuple[Code, int] | None = None
 
     @property

@@ -3,13 +3,16 @@
 Words. *group*: tiles that exchange with each other, numbered by the future's ``groups``. *contribution*: what one tile
 produced. A reduction folds contributions in ascending order of tile ids (Q14), restricted to what the dependency set
 names (Q15); the identity only stands for an empty set of producers.
+
+Where iterations of a loop run together (batches.py), the cores of each exchange among themselves: contributions and
+what is made of them then have one row per iteration.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -20,6 +23,8 @@ from xdsl.ir.affine import AffineSet
 from ktir.dialect.ktdp.ops import InterTileConsumeOp, InterTileProduceOp, InterTileReduceOp
 from ktir.dialect.ktdp.types import TileFutureType
 from ktir.errors import Deadlock, ExecutionError, UninitialisedRead
+from ktir.interp.batches import Met
+from ktir.interp.checks import Checker, Knowledge
 from ktir.interp.compile import Code, CompileOperation, FunctionCompiler, Step, element_of, shape_of
 from ktir.interp.expressions import enumerate_points, member
 from ktir.interp.numerics import Array
@@ -29,17 +34,14 @@ from ktir.interp.values import Frame, Joined, Origin, Site, Tainted, Value, take
 
 @dataclass(frozen=True, slots=True)
 class Future:
-    """Contributions: ``row`` of each tile that made one, and per partial an array with these rows.
-
-    ``epoch`` and ``known`` say what memory its consumers may rely on (see checks.py).
-    """
+    """Contributions: per partial an array with the rows of one iteration after those of the other, in each of which
+    the tiles have the positions ``row``. ``knowledge`` is what its consumers may rely on (see checks.py)."""
 
     groups: tuple[int, ...]
     producers: AffineSet
     row: Mapping[int, int]
     partials: tuple[Value, ...]
-    epoch: int
-    known: Array | None
+    knowledge: Knowledge
 
 
 @cache
@@ -51,32 +53,56 @@ def members(set: AffineSet, group: int, tiles: int) -> tuple[int, ...]:
 
 def produce(compiler: FunctionCompiler, op: Operation) -> Step:
     assert isinstance(op, InterTileProduceOp)
-    site, out, body = compiler.site(op), compiler.slot(op.future), compiler.region(op.body, op)
+    out, body = compiler.slot(op.future), compiler.region(op.body, op)
     kind = op.future.type
     assert isinstance(kind, TileFutureType)
     groups = tuple(int(point[0]) for point in enumerate_points(kind.groups.data, ()))
     producers = op.producer_tiles_per_group.data
 
     def step(frame: Frame) -> None:
-        tiles = frame.launch.tiles
+        tiles, (iterations, cores) = frame.launch.tiles, exchanging(frame)
         group_of = {tile: group for group in groups for tile in members(producers, group, tiles)}
-        rows = np.array([row for row, core in enumerate(frame.cores.tolist()) if core in group_of], np.int64)
-        numbers = np.array([group_of[core] for core in frame.cores[rows].tolist()], np.int64)
+        producing = [row for row, core in enumerate(cores) if core in group_of]
         partials: list[Value] = []
-        if len(rows):
-            part = frame if len(rows) == frame.n else frame.part(rows, body.captured)
-            number: Any = int(numbers[0]) if (numbers == numbers[0]).all() else numbers
+        if producing:
+            numbers = [group_of[cores[row]] for row in producing]
+            number: Any = numbers[0] if len(set(numbers)) == 1 else np.tile(np.array(numbers, np.int64), iterations)
+            part = frame
+            if len(producing) < len(cores):
+                part = frame.part(rows_of_all(producing, iterations, len(cores)), body.captured)
             partials = body.call(part, [number])
-        checker = frame.run.checker
-        epoch = 0 if checker is None else checker.produced()
-        known = None if checker is None or checker.seen is None else checker.seen.copy()
-        row = {int(core): position for position, core in enumerate(frame.cores[rows].tolist())}
-        n = len(rows)
-        whole = tuple(_one_row_each(value, n) for value in partials)
-        frame.regs[out] = Future(groups, producers, row, whole, epoch, known)
+        knowledge = Knowledge()
+        tell_checker(frame, partial(Checker.produced, knowledge=knowledge))
+        row = {cores[row]: position for position, row in enumerate(producing)}
+        whole = tuple(_one_row_each(value, iterations * len(producing)) for value in partials)
+        frame.regs[out] = Future(groups, producers, row, whole, knowledge)
 
-    del site
     return step
+
+
+def exchanging(frame: Frame) -> tuple[int, list[int]]:
+    """How many iterations run together, and the cores that exchange in each of them, the same in all."""
+    if frame.batch is None:
+        return 1, frame.cores.tolist()
+    assert frame.batch_rows is not None
+    count, rest = divmod(frame.n, frame.batch.count)
+    rows = None if rest else frame.batch_rows.reshape(frame.batch.count, count)
+    if rows is None or (rows - rows[0] != np.arange(len(rows))[:, None] * frame.batch.cores).any():
+        raise Met
+    return frame.batch.count, frame.cores[:count].tolist()
+
+
+def rows_of_all(rows: Sequence[int], iterations: int, cores: int) -> Array:
+    """Rows of one iteration, in every iteration."""
+    return (np.arange(iterations)[:, None] * cores + np.array(rows, np.int64)).reshape(-1)
+
+
+def tell_checker(frame: Frame, event: Callable[[Checker], None]) -> None:
+    """Lets the checker know of an exchange; once more for each iteration that runs together with the first one."""
+    if frame.run.checker is not None:
+        event(frame.run.checker)
+        if frame.batch is not None:
+            frame.batch.exchanges.append(event)
 
 
 def _one_row_each(value: Value, n: int) -> Value:
@@ -87,18 +113,21 @@ def _one_row_each(value: Value, n: int) -> Value:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which contributions each consumer of a frame needs: ``sources`` by tile id, ``rows`` of the consumers."""
+    """Which contributions the consumers among the ``cores`` of each iteration need: ``sources`` by tile id, ``rows``
+    of the consumers."""
 
+    iterations: int
+    cores: int
     rows: tuple[int, ...]
     sources: tuple[tuple[int, ...], ...]
 
 
 def wanted(future: Future, consumers: AffineSet, dependencies: AffineSet | None, frame: Frame, site: Site) -> Wanted:
     """Raises :class:`Deadlock` where a consumer waits for a tile that contributed nothing."""
-    tiles = frame.launch.tiles
+    tiles, (iterations, cores) = frame.launch.tiles, exchanging(frame)
     rows: list[int] = []
     sources: list[tuple[int, ...]] = []
-    row_of = {core: row for row, core in enumerate(frame.cores.tolist())}
+    row_of = {core: row for row, core in enumerate(cores)}
     for group in future.groups:
         every = members(future.producers, group, tiles)
         _require_in_grid(future.producers, group, tiles, site)
@@ -119,7 +148,11 @@ def wanted(future: Future, consumers: AffineSet, dependencies: AffineSet | None,
                 )
             rows.append(row_of[consumer])
             sources.append(needed)
-    return Wanted(tuple(rows), tuple(sources))
+    if frame.run.checker is not None:
+        pairs = [(cores[row], tile) for row, needed in zip(rows, sources, strict=True) for tile in needed]
+        known = np.array(pairs, np.int64).reshape(-1, 2)
+        tell_checker(frame, partial(Checker.received, knowledge=future.knowledge, pairs=known))
+    return Wanted(iterations, len(cores), tuple(rows), tuple(sources))
 
 
 def _require_in_grid(producers: AffineSet, group: int, tiles: int, site: Site) -> None:
@@ -131,18 +164,6 @@ def _require_in_grid(producers: AffineSet, group: int, tiles: int, site: Site) -
             f"waits for compute tiles {absent} of group {group}, but the grid has only {tiles}",
             "name compute tiles of the grid only",
         )
-
-
-def _synchronise(future: Future, wait: Wanted, frame: Frame) -> None:
-    """Consumers know from now on what their producers wrote before they produced."""
-    checker = frame.run.checker
-    if checker is None or checker.seen is None or future.known is None:
-        return
-    for row, needed in zip(wait.rows, wait.sources, strict=True):
-        consumer = int(frame.cores[row])
-        for tile in needed:
-            np.maximum(checker.seen[consumer], future.known[tile], out=checker.seen[consumer])
-            checker.seen[consumer, tile] = max(int(checker.seen[consumer, tile]), future.epoch + 1)
 
 
 def reduce(compiler: FunctionCompiler, op: Operation) -> Step:
@@ -161,45 +182,42 @@ def reduce(compiler: FunctionCompiler, op: Operation) -> Step:
     def step(frame: Frame) -> None:
         future = frame.regs[future_slot]
         wait = wanted(future, consumers, None if dependencies is None else dependencies.data, frame, site)
-        _synchronise(future, wait, frame)
         distinct = {needed: position for position, needed in enumerate(dict.fromkeys(wait.sources))}
-        folded = [_fold(future, needed, body, frame, identities) for needed in distinct]
+        folded = [_fold(future, needed, body, frame, wait, identities) for needed in distinct]
         for position, (out, kind) in enumerate(zip(results, kinds, strict=True)):
             delivered = [folded[distinct[needed]][position] for needed in wait.sources]
-            frame.regs[out] = _spread(delivered, wait.rows, kind, origin, frame, site)
+            frame.regs[out] = _spread(delivered, wait, kind, origin, site)
 
     return step
 
 
-def _fold(future: Future, needed: Sequence[int], body: Code, frame: Frame, identities: Sequence[int]) -> list[Value]:
-    """Left fold of the contributions of the tiles in ``needed``."""
+def _fold(
+    future: Future, needed: Sequence[int], body: Code, frame: Frame, wait: Wanted, identities: Sequence[int]
+) -> list[Value]:
+    """Left fold of the contributions of the tiles in ``needed``, one row per iteration."""
+    firsts = rows_of_all([0], wait.iterations, wait.cores)
     if not needed:
-        return [take_rows(frame.regs[slot], np.array([0]), frame.n) for slot in identities]
+        return [take_rows(frame.regs[slot], firsts, frame.n) for slot in identities]
     states = _contribution(future, needed[0])
-    one = Frame(frame.run, frame.launch, frame.cores[:1], frame.part(np.array([0]), body.captured).regs)
+    one = frame.part(firsts, body.captured)
     for tile in needed[1:]:
         states = body.call(one, [*states, *_contribution(future, tile)])
     return states
 
 
 def _contribution(future: Future, tile: int) -> list[Value]:
-    row = future.row[tile]
-    return [_row(value, row) for value in future.partials]
+    return [_row(value, future.row[tile], len(future.row)) for value in future.partials]
 
 
-def _row(value: Value, row: int) -> Value:
+def _row(value: Value, row: int, step: int) -> Value:
     if isinstance(value, Tainted):
-        mask = value.mask[row : row + 1]
-        values = value.values[row : row + 1]
+        mask, values = value.mask[row::step], value.values[row::step]
         return Tainted(values, mask, value.origin) if mask.any() else values
-    return value[row : row + 1]
+    return value[row::step]
 
 
-def _spread(
-    delivered: Sequence[Value], rows: Sequence[int], kind: Any, origin: Origin, frame: Frame, site: Site
-) -> Value:
-    """What each core of the frame got; undefined on those that consume nothing (Q17)."""
-    joined = Joined(frame.n)
+def _spread(delivered: Sequence[Value], wait: Wanted, kind: Any, origin: Origin, site: Site) -> Value:
+    """What each core got; undefined on those that consume nothing (Q17)."""
     shape, element = shape_of(kind), element_of(kind)
     delivered = _with_shape(delivered, shape)
     shapes = {np.shape(value.values if isinstance(value, Tainted) else value)[1:] for value in delivered}
@@ -210,17 +228,26 @@ def _spread(
             "let the result have the partial's type",
         )
     groups: dict[int, tuple[Value, list[int]]] = {}
-    for row, value in zip(rows, delivered, strict=True):
+    for row, value in zip(wait.rows, delivered, strict=True):
         groups.setdefault(id(value), (value, []))[1].append(row)
-    rest = sorted(set(range(frame.n)) - set(rows))
-    if len(groups) == 1 and not rest:
+    rest = sorted(set(range(wait.cores)) - set(wait.rows))
+    if len(groups) == 1 and not rest and wait.iterations == 1:
         return next(iter(groups.values()))[0]
-    for value, where in groups.values():
-        joined.add(np.array(where), value)
+    joined = Joined(wait.iterations * wait.cores)
+    for value, rows in groups.values():
+        joined.add(rows_of_all(rows, wait.iterations, wait.cores), _repeated(value, len(rows)))
     if rest:
         values = poison(shape, element)
-        joined.add(np.array(rest), Tainted(values, np.broadcast_to(np.True_, values.shape), origin))
+        undefined = Tainted(values, np.broadcast_to(np.True_, values.shape), origin)
+        joined.add(rows_of_all(rest, wait.iterations, wait.cores), undefined)
     return joined.value(site)
+
+
+def _repeated(value: Value, times: int) -> Value:
+    """Each row of an array so many times, where it has several."""
+    if isinstance(value, Tainted):
+        return Tainted(_repeated(value.values, times), _repeated(value.mask, times), value.origin)
+    return value if len(value) == 1 else np.repeat(value, times, axis=0)
 
 
 def _with_shape(delivered: Sequence[Value], shape: tuple[int, ...]) -> list[Value]:
@@ -263,11 +290,10 @@ def consume(compiler: FunctionCompiler, op: Operation) -> Step:
                     f"delivers one contribution, but core {int(frame.cores[row])} depends on {len(needed)}",
                     "name the single source of each consumer in producer_dependency_per_consumer",
                 )
-        _synchronise(future, wait, frame)
         sources = {needed[0]: _contribution(future, needed[0]) for needed in wait.sources}
         for position, (out, kind) in enumerate(zip(results, kinds, strict=True)):
             delivered = [sources[needed[0]][position] for needed in wait.sources]
-            frame.regs[out] = _spread(delivered, wait.rows, kind, origin, frame, site)
+            frame.regs[out] = _spread(delivered, wait, kind, origin, site)
 
     return step
 

@@ -420,7 +420,7 @@ def _write(access: Access, values: Value, frame: Frame, site: Site, rows: Array 
         frame.run.perform(access, values, frame, site)
         return
     frame.batch.note(access, frame, site, rows, stores=True)
-    frame.batch.wait(access, values, frame, site)
+    frame.batch.wait(access, values, frame, site, rows)
 
 
 def _scatter(pieces: Pieces, values: Value, tile: Tile, frame: Frame, site: Site) -> None:

@@ -189,9 +189,11 @@ class Strided:
         """The elements as (cores, shape..); one row where all cores read the same."""
         if isinstance(self.at, int):
             return window(raw, dtype, self.at, (1, *self.shape), (0, *self.strides)).copy()
-        step = progression(self.at)
-        if step is not None:
-            return window(raw, dtype, int(self.at[0]), (len(self.at), *self.shape), (step, *self.strides)).copy()
+        box = lattice(self.at)
+        if box is not None:
+            counts, steps = box
+            whole = window(raw, dtype, int(self.at[0]), (*counts, *self.shape), (*steps, *self.strides))
+            return np.array(whole, order="C").reshape(len(self.at), *self.shape)
         if prod(self.shape) <= SMALL:
             return raw.view(dtype)[self.index()]
         result = np.empty((len(self.at), *self.shape), dtype)
@@ -204,14 +206,23 @@ class Strided:
         if isinstance(self.at, int):
             window(raw, dtype, self.at, self.shape, self.strides)[...] = values[-1]
             return
-        step = progression(self.at)
-        if step:
-            window(raw, dtype, int(self.at[0]), (len(self.at), *self.shape), (step, *self.strides))[...] = values
+        box = self.distinct_box()
+        if box is not None:
+            counts, steps = box
+            whole = window(raw, dtype, int(self.at[0]), (*counts, *self.shape), (*steps, *self.strides))
+            whole[...] = values.reshape(*counts, *values.shape[1:]) if len(values) > 1 else values
         elif prod(self.shape) <= SMALL:
             raw.view(dtype)[self.index()] = values
         else:
             for row, at in enumerate(self.at.tolist()):
                 window(raw, dtype, at, self.shape, self.strides)[...] = values[row if len(values) > 1 else 0]
+
+    def distinct_box(self) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+        """The :func:`lattice` of the places of the cores, where surely no two elements are the same."""
+        if isinstance(self.at, int) or (box := lattice(self.at)) is None:
+            return None
+        counts, steps = box
+        return box if are_distinct((*counts, *self.shape), (*steps, *self.strides)) else None
 
     def index(self) -> Array:
         at = np.asarray(self.at, I64).reshape(-1, *(1,) * len(self.shape))
@@ -310,12 +321,32 @@ def window(raw: Array, dtype: np.dtype[Any], at: int, shape: tuple[int, ...], st
     return np.ndarray(shape, dtype, raw, at * size, tuple(stride * size for stride in strides))
 
 
-def progression(at: Array) -> int | None:
-    """The distance between neighbouring entries where it is always the same."""
-    step = int(at[1]) - int(at[0])
-    if len(at) > 2 and (at[1:] - at[:-1] != step).any():
+def lattice(at: Array) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Counts and steps of a box whose points, the last dimension fastest, are ``at``; None where it is no box."""
+    steps = at[1:] - at[:-1]
+    if len(at) < 2:
+        return (len(at),), (0,)
+    step = int(steps[0])
+    others = np.nonzero(steps != step)[0]
+    if not len(others):
+        return (len(at),), (step,)
+    count = int(others[0]) + 1
+    if len(at) % count:
         return None
-    return step
+    lines = at.reshape(-1, count)
+    if (lines - lines[:, :1] != lines[0] - lines[0, 0]).any() or (outer := lattice(lines[:, 0])) is None:
+        return None
+    return (*outer[0], count), (*outer[1], step)
+
+
+def are_distinct(counts: Sequence[int], steps: Sequence[int]) -> bool:
+    """Whether all points of a box surely have places of their own: each step goes beyond what smaller ones reach."""
+    reach = 0
+    for step, count in sorted((abs(step), count) for step, count in zip(steps, counts, strict=True)):
+        if count > 1 and step <= reach:
+            return False
+        reach += (count - 1) * step
+    return True
 
 
 @lru_cache(maxsize=256)
@@ -590,36 +621,34 @@ class Intersection:
 
 def _intersections(base: Array, pattern: Pattern, partition: Partition) -> list[Intersection]:
     """The intersections of a partition with the box of each row, rows that are cut alike together."""
-    alike: dict[tuple[tuple[int, int], ...], tuple[list[int], list[list[int]]]] = {}
-    for row, firsts in enumerate(base.T.tolist()):
-        cut: list[tuple[int, int]] = []
-        lows: list[int] = []
-        for first, low, extent, owned, stop in zip(
-            firsts, pattern.lows, pattern.extents, partition.lows, partition.stops, strict=True
-        ):
-            start = max(first + low, owned)
-            size = min(first + low + extent, stop) - start
-            if size <= 0:
-                break
-            cut.append((start - first - low, size))
-            lows.append(start - owned)
-        else:
-            rows, places = alike.setdefault(tuple(cut), ([], []))
-            rows.append(row)
-            places.append(lows)
-    return [
-        Intersection(
-            np.array(rows),
-            tuple(_one_if_same(list(column)) for column in zip(*places, strict=True)),
-            tuple(size for _, size in cut),
-            tuple(slice(at, at + size) for at, size in cut),
+    lows, extents, owned, stops = (
+        np.array(each, np.int64).reshape(-1, 1)
+        for each in (pattern.lows, pattern.extents, partition.lows, partition.stops)
+    )
+    first = base + lows
+    start = np.maximum(first, owned)
+    size = np.minimum(first + extents, stops) - start
+    rows = np.nonzero((size > 0).all(axis=0))[0]
+    cuts = np.concatenate([start - first, size])[:, rows]
+    places = (start - owned)[:, rows]
+    found: list[Intersection] = []
+    while len(rows):
+        alike = (cuts == cuts[:, :1]).all(axis=0)
+        skipped, sizes = cuts[:, 0].reshape(2, -1).tolist()
+        found.append(
+            Intersection(
+                rows[alike],
+                tuple(_one_if_same(place) for place in places[:, alike]),
+                tuple(sizes),
+                tuple(slice(at, at + count) for at, count in zip(skipped, sizes, strict=True)),
+            )
         )
-        for cut, (rows, places) in alike.items()
-    ]
+        rows, cuts, places = rows[~alike], cuts[:, ~alike], places[:, ~alike]
+    return found
 
 
-def _one_if_same(values: list[int]) -> Scalar:
-    return values[0] if len(set(values)) == 1 else np.array(values, np.int64)
+def _one_if_same(values: Array) -> Scalar:
+    return int(values[0]) if (values == values[0]).all() else values
 
 
 def _point_pieces(tile: Tile, view: DistributedView, frame: Frame, site: Site, varies: bool) -> list[Piece]:
@@ -654,8 +683,18 @@ def _point_pieces(tile: Tile, view: DistributedView, frame: Frame, site: Site, v
     return pieces
 
 
+def _is_whole(piece: Piece, shape: tuple[int, ...]) -> bool:
+    """Whether a piece is all of the tile, on all cores."""
+    return all(
+        isinstance(each, slice) and each.indices(size) == (0, size, 1)
+        for each, size in zip(piece.where, shape, strict=False)
+    )
+
+
 def require_covered(pieces: Pieces, tile: Tile, frame: Frame, site: Site) -> None:
     """Raises :class:`DistributedViewHole` where no partition owns a coordinate of the tile."""
+    if any(_is_whole(piece, pieces.shape) for piece in pieces.parts):
+        return
     covered = np.zeros(pieces.shape, bool)
     for piece in pieces.parts:
         covered[piece.where] = True

@@ -57,10 +57,10 @@ class Run:
     in_order: set[Site] = field(default_factory=lambda: set())
     """Loops whose iterations were found to meet in memory."""
 
-    def perform(self, access: Access, values: Value, frame: Frame, site: Site) -> None:
-        """Carries out a store."""
+    def perform(self, access: Access, values: Value, frame: Frame, site: Site, epochs: Array | None = None) -> None:
+        """Carries out a store; ``epochs``: see :meth:`Checker.write`."""
         if self.checker is not None:
-            self.checker.write(access, values, frame, site)
+            self.checker.write(access, values, frame, site, epochs)
         else:
             plain = values.values if isinstance(values, Tainted) else values
             access.write(access.arena.bytes, access.view.element.dtype, plain)
