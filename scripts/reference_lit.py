@@ -3,8 +3,8 @@
     python scripts/reference_lit.py CHECKOUT [lit option...]
 
 CHECKOUT is a working tree of ktir-mlir-frontend, or a git directory of one, whose newest commit is then taken. Every
-``ktir-opt`` in a ``RUN`` line becomes ours in strict mode, every ``FileCheck`` the Python port of it. Tests of
-dialects that KTIR does not contain are left out. The exit status is lit's.
+``ktir-opt`` in a ``RUN`` line becomes ours in strict mode, which calls values as theirs does, every ``FileCheck`` the
+Python port of it. Tests of dialects that KTIR does not contain are left out. The exit status is lit's.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def prepare(tests: Path, work: Path) -> None:
     tools, suite = work / "tools", work / "suite"
     tools.mkdir()
     suite.mkdir()
-    tool(tools / "ktir-opt", f'exec "{BIN / "ktir-opt"}" --strict "$@"')
+    tool(tools / "ktir-opt", f'exec "{BIN / "ktir-opt"}" --strict --discard-value-names "$@"')
     tool(tools / "FileCheck", f'exec "{BIN / "filecheck"}" "$@"')
     text = CONFIGURATION.format(
         excludes=list(FOREIGN), source=str(tests), output=str(work / "output"), path=f"{tools}:{BIN}:/usr/bin:/bin"

@@ -264,6 +264,7 @@ class Job:
                 generic=self.options.mlir_print_op_generic,
                 debug_info=self.options.mlir_print_debuginfo,
                 local_scope=self.options.mlir_print_local_scope,
+                mlir_names=self.options.discard_value_names,
             )
 
     def _dump(self, when: str, each: ModulePass, module: ModuleOp, outcome: str = "") -> None:

@@ -74,6 +74,7 @@ def _add_input(parser: argparse.ArgumentParser) -> None:
 def _add_printing(parser: argparse.ArgumentParser) -> None:
     _flag(parser, "mlir-print-op-generic", "print every operation in generic form", "print-op-generic")
     _flag(parser, "mlir-print-debuginfo", "print locations", "print-debuginfo")
+    _flag(parser, "discard-value-names", "call values as mlir-opt does; by default they keep their names")
     _flag(parser, "mlir-print-local-scope", "print affine maps and sets where they are used")
     _flag(parser, "mlir-print-ir-before-all", "print the IR before each pass, on standard error")
     _flag(parser, "mlir-print-ir-after-all", "print the IR after each pass, on standard error", "print-between-passes")

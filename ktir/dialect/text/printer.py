@@ -55,16 +55,25 @@ from ktir.dialect.overlay.builtin import DistinctAttr
 from ktir.dialect.text.aliases import Aliases, Named, location_text, plain_affine
 from ktir.dialect.text.floats import float_text
 from ktir.dialect.text.limits import recursion_room
+from ktir.dialect.text.mlir_names import names_of_blocks, names_of_values
 
 
 def print_module(
-    module: ModuleOp, *, generic: bool = False, debug_info: bool = False, local_scope: bool = False
+    module: ModuleOp,
+    *,
+    generic: bool = False,
+    debug_info: bool = False,
+    local_scope: bool = False,
+    mlir_names: bool = False,
 ) -> str:
     """The text of ``module``; ``generic`` writes every operation in quotes, ``debug_info`` writes locations.
 
-    ``local_scope`` writes maps, sets and locations where they are used instead of giving them names.
+    ``local_scope`` writes maps, sets and locations where they are used instead of giving them names. ``mlir_names``
+    calls values and blocks as MLIR does; otherwise they keep the names they were read with.
     """
-    return print_operation(module, generic=generic, debug_info=debug_info, local_scope=local_scope)
+    return print_operation(
+        module, generic=generic, debug_info=debug_info, local_scope=local_scope, mlir_names=mlir_names
+    )
 
 
 def print_operation(
@@ -73,6 +82,7 @@ def print_operation(
     generic: bool = False,
     debug_info: bool = False,
     local_scope: bool = False,
+    mlir_names: bool = False,
     printer_class: type[KtirPrinter] | None = None,
 ) -> str:
     """The text of ``op`` and the aliases it uses; ``printer_class`` may write some attributes in another way."""
@@ -81,6 +91,10 @@ def print_operation(
         aliases = Aliases()
         body, top, end = StringIO(), StringIO(), StringIO()
         printer = kind(body, aliases, generic=generic, debug_info=debug_info)
+        if mlir_names:
+            printer.forget_names(op)
+        if generic:
+            printer.note_aliases(op)
         printer.print_op(op)
         if local_scope:
             printer.stream = end
@@ -191,9 +205,29 @@ class KtirPrinter(Printer):
 
     # ----------------------------------------------------------------------------------------------------------- names
 
+    def forget_names(self, root: Operation) -> None:
+        """Calls the values and blocks in ``root`` as MLIR does."""
+        self._ssa_values |= names_of_values(root, generic=self.print_generic_format)
+        self._blocks |= names_of_blocks(root)
+
+    def note_aliases(self, op: Operation) -> None:
+        """Notes the names of ``op`` in the order of the generic form: what is inside, types, attributes."""
+        for region in op.regions:
+            for block in region.blocks:
+                for nested in block.ops:
+                    self.note_aliases(nested)
+        stream, self.stream = self.stream, StringIO()
+        attributes = {**op.attributes, **op.properties}
+        for attribute in (*op.operand_types, *op.result_types, *(attributes[name] for name in sorted(attributes))):
+            self.print_attribute(attribute)
+        self.stream = stream
+
     def _print_results(self, op: Operation) -> None:
         """``%a, %b:2 = ``: results in a row that share their name, or have none, are numbered parts of one."""
         if not op.results:
+            return
+        if op.results[0] in self._ssa_values:
+            self._print_named_results(op)
             return
         parts = _named_parts(op)
         groups = [
@@ -201,6 +235,13 @@ class KtirPrinter(Printer):
             for _, group in groupby(zip(op.results, parts, strict=True), key=lambda pair: (pair[0].name_hint, pair[1]))
         ]
         self.print_list(groups, self._print_result_group)
+        self.print_string(" = ")
+
+    def _print_named_results(self, op: Operation) -> None:
+        """As above, for results that have their names already."""
+        stems = [self._ssa_values[result].partition("#")[0] for result in op.results]
+        counts = [(stem, len(list(group))) for stem, group in groupby(stems)]
+        self.print_string(", ".join(f"%{stem}:{count}" if count > 1 else f"%{stem}" for stem, count in counts))
         self.print_string(" = ")
 
     def _print_result_group(self, results: list[OpResult]) -> None:

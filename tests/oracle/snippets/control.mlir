@@ -231,3 +231,39 @@ func.func @numbered_blocks() {
 ^0:
   func.return
 }
+// -----
+func.func @names_of_neighbours(%a: index, %c: i1) -> index {
+  %c0 = arith.constant 0 : index
+  %c0_0 = arith.constant 0 : index
+  %0:2 = scf.for %i = %c0 to %a step %a iter_args(%x = %c0, %y = %c0_0) -> (index, index) {
+    %c0_1 = arith.constant 0 : index
+    %r = scf.if %c -> (index) {
+      %c0_2 = arith.constant 0 : index
+      %true = arith.constant true
+      scf.yield %c0_2 : index
+    } else {
+      %c0_2 = arith.constant 0 : index
+      %s = arith.addi %c0_2, %i : index
+      scf.yield %s : index
+    }
+    scf.yield %r, %c0_1 : index, index
+  }
+  %1:2 = scf.for %i = %c0 to %a step %a iter_args(%x = %c0, %y = %c0_0) -> (index, index) {
+    %c0_1 = arith.constant 0 : index
+    scf.yield %x, %c0_1 : index, index
+  }
+  func.return %1#1 : index
+}
+func.func @names_start_again(%a: index) {
+  %c0 = arith.constant 0 : index
+  %cst = arith.constant dense<1.0> : tensor<4x4xf32>
+  %1 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%cst, %cst : tensor<4x4xf32>, tensor<4x4xf32>) outs(%cst : tensor<4x4xf32>) {
+  ^bb0(%x: f32, %y: f32, %z: f32):
+    %2 = arith.addf %x, %y : f32
+    linalg.yield %2 : f32
+  } -> tensor<4x4xf32>
+  cf.br ^next(%c0 : index)
+^next(%b: index):
+  %3 = arith.addi %b, %c0 : index
+  func.return
+}
