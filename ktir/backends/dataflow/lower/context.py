@@ -6,7 +6,7 @@ a future; :class:`Lowering` answers for one kind each and refuses the others wit
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
 
@@ -24,7 +24,8 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.dialects.linalg.ops import GenericOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.traits import IsTerminator
 
 from ktir.backends.dataflow.lower import moves
 from ktir.backends.dataflow.lower.hardware import Hardware
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from ktir.backends.dataflow.lower.structured import HeldSum
 
 T = TypeVar("T")
+Rule = Callable[["Lowering", Operation], None]
+"""Lowers one operation."""
 
 FUSED_OPERATIONS = 24
 """Operations of one vector step beyond which a chain of pointwise work is cut."""
@@ -63,7 +66,7 @@ def shape_and_element(type: Attribute, op: Operation) -> tuple[tuple[int, ...], 
 
 @dataclass(eq=False)
 class Lowering:
-    """Everything a rule needs.
+    """Everything a rule needs. ``lower`` finds the rule of an operation and applies it.
 
     ``values`` is the environment; ``targets`` are places chosen ahead for results; ``open`` are tiles that are still
     being written, ``held`` sums that stay in the matrix unit. ``everyone`` are the cores of the grid and
@@ -71,6 +74,7 @@ class Lowering:
     ``buffers``: the allocations that arguments point into.
     """
 
+    lower: Rule
     planner: Planner
     places: Places
     constants: Constants
@@ -82,6 +86,17 @@ class Lowering:
     targets: dict[SSAValue, View] = field(default_factory=dict[SSAValue, View])
     open: dict[SSAValue, View] = field(default_factory=dict[SSAValue, View])
     held: dict[Operation, HeldSum] = field(default_factory=dict[Operation, "HeldSum"])
+
+    def lower_operation(self, op: Operation) -> None:
+        """Lowers one operation."""
+        self.lower(self, op)
+
+    def lower_body(self, block: Block) -> None:
+        """Lowers the operations of ``block`` in order; its terminator is left to the caller."""
+        for op in block.ops:
+            if not op.has_trait(IsTerminator):
+                self.planner.origin = op
+                self.lower_operation(op)
 
     @property
     def hardware(self) -> Hardware:

@@ -16,8 +16,8 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, MemRefType, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
-from ktir.backends.dataflow.lower import moves, scalars
-from ktir.backends.dataflow.lower.context import Lowering, refuse, shape_and_element
+from ktir.backends.dataflow.lower import scalars
+from ktir.backends.dataflow.lower.context import Lowering, refuse
 from ktir.backends.dataflow.lower.plan import (
     Mask,
     Storage,
@@ -25,7 +25,7 @@ from ktir.backends.dataflow.lower.plan import (
     element_bytes,
     row_major,
 )
-from ktir.backends.dataflow.lower.tensors import Pending, Splat, Tensor, Undefined
+from ktir.backends.dataflow.lower.tensors import Pending, Splat, Tensor
 from ktir.backends.dataflow.lower.values import CoreValue, NotAffine, constant
 from ktir.dialect import ktdp
 from ktir.dialect.ktdp.attrs import MemorySpace
@@ -319,62 +319,6 @@ def check_inside(lowering: Lowering, op: Operation, tile: AccessTile, memory: Me
                 location=location_of(op),
                 remedy="let the last tile be smaller, or enlarge the view",
             )
-
-
-def load(lowering: Lowering, op: ktdp.LoadOp) -> None:
-    """Brings the elements to a tile; an own view that nothing writes in this launch is read where it lies."""
-    from ktir.backends.dataflow.lower import indirect, ring
-
-    tile = lowering.get(op.access_tile, (AccessTile, indirect.IndirectTile), op, "the access tile")
-    shape, _ = shape_and_element(op.result.type, op)
-    if isinstance(tile, indirect.IndirectTile):
-        lowering.values[op.result] = indirect.gather(lowering, tile)
-        return
-    if prod(tile.shape) != prod(shape):
-        refuse(op, f"the access has shape {tile.shape}, the tensor {shape}")
-    if isinstance(tile.memory, DistributedView):
-        view = ring.load_distributed(lowering, op, tile, tile.memory)
-    elif tile.memory.ragged and reaches_beyond(lowering, tile, tile.memory):
-        view = ring.load_ragged(lowering, op, tile, tile.memory)
-    elif tile.memory.space.core is not None:
-        view = ring.load_distributed(lowering, op, tile, one_partition(tile.memory))
-    elif tile.memory.space.kind == "ct_local":
-        view = tile_view(lowering, op, tile, tile.memory)
-        if lowering.stores_locally:
-            view = lowering.dense(view)
-    else:
-        source = tile_view(lowering, op, tile, tile.memory)
-        target, view = lowering.loaded_tile(tile.shape, source.element)
-        moves.load(lowering.planner, source, target)
-    lowering.values[op.result] = view.shaped(
-        shape, view.strides if len(view.strides) == len(shape) else row_major(shape, view.element)
-    )
-
-
-def store(lowering: Lowering, op: ktdp.StoreOp) -> None:
-    """Writes a tensor to device memory or to the core's own scratchpad."""
-    from ktir.backends.dataflow.lower import indirect, ring
-
-    tile = lowering.get(op.access_tile, (AccessTile, indirect.IndirectTile), op, "the access tile")
-    data = lowering.tensor(op.data, op)
-    if isinstance(data, Undefined):
-        return
-    if isinstance(tile, indirect.IndirectTile):
-        indirect.scatter(lowering, op, tile, data)
-        return
-    if isinstance(tile.memory, DistributedView):
-        ring.store_distributed(lowering, op, tile, tile.memory, stored_data(lowering, data))
-        return
-    if tile.memory.ragged and reaches_beyond(lowering, tile, tile.memory):
-        ring.store_ragged(lowering, op, tile, tile.memory, stored_data(lowering, data))
-        return
-    if tile.memory.space.core is not None:
-        refuse(op, "it writes another core's scratchpad", "store to the own one and let the other core load")
-    target = tile_view(lowering, op, tile, tile.memory)
-    if tile.memory.space.kind == "ct_local":
-        moves.write(lowering.planner, data, target)
-    else:
-        moves.store(lowering.planner, stored_data(lowering, data), target)
 
 
 def stored_data(lowering: Lowering, data: Tensor) -> View:

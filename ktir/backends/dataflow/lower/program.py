@@ -96,6 +96,7 @@ def plan_launch(
     planner = Planner(hardware, plan, everyone)
     planner.origin = kernel
     lowering = Lowering(
+        kernels.lower_operation,
         planner,
         places,
         constants,
@@ -112,7 +113,7 @@ def plan_launch(
         _bind(lowering, kernel, argument, value)
 
     def body() -> None:
-        kernels.lower_body(lowering, kernel.body.block)
+        lowering.lower_body(kernel.body.block)
 
     planner.active = np.ones(cores, dtype=np.bool_)
     planner.guarded(everyone, body)

@@ -98,6 +98,48 @@ def test_iterations_may_reach_different_partitions(step: int) -> None:
     check(partitioned(96, step), {"a_ptr": a, "b_ptr": b, "y_ptr": y}, {"y_ptr": np.hstack([a, b])})
 
 
+def test_a_tile_may_come_from_device_memory_and_from_another_core() -> None:
+    """Core 0 doubles the first rows and keeps them in its scratchpad; then both read all rows."""
+    half, whole = [4, 64], [8, 64]
+    place = "%place = arith.constant 1024 : index"
+    head = "func.func @main(%x_ptr: index, %y_ptr: index) {\n"
+    calls = (
+        "func.call @keep(%x_ptr) : (index) -> ()\nfunc.call @join(%x_ptr, %y_ptr) : (index, index) -> ()\nreturn\n}\n"
+    )
+    keep = kernel(
+        "%x_ptr: index",
+        [1],
+        place,
+        view("x", "%x_ptr", half, "f16"),
+        view("own", "%place", half, "f16", space="ct_local"),
+        fetch("v", "%x", half, "%c0, %c0", half, "f16"),
+        "%w = arith.addf %v, %v : tensor<4x64xf16>",
+        put("w", "%own", half, "%c0, %c0", half, "f16"),
+        name="keep",
+    )
+    join = kernel(
+        "%x_ptr: index, %y_ptr: index",
+        [2],
+        "%core = ktdp.get_compute_tile_id : index",
+        "%row = arith.muli %core, %c8 : index",
+        place,
+        "%second = arith.constant 256 : index",
+        "%later = arith.addi %x_ptr, %second : index",
+        view("kept", "%place", half, "f16", space="ct_local, ct_id = 0"),
+        view("rest", "%later", half, "f16", first=[4, 0]),
+        "%all = ktdp.construct_distributed_memory_view(%kept, %rest : memref<4x64xf16>, memref<4x64xf16>)"
+        " : memref<8x64xf16>",
+        view("y", "%y_ptr", [16, 64], "f16"),
+        fetch("v", "%all", whole, "%c0, %c0", whole, "f16"),
+        put("v", "%y", [16, 64], "%row, %c0", whole, "f16"),
+        name="join",
+    )
+    x = normal(whole)
+    both = np.vstack([2 * x[:4], x[4:]])
+    arguments = {"x_ptr": x, "y_ptr": np.zeros((16, 64), np.float16)}
+    check(head + calls + keep + join, arguments, {"y_ptr": np.vstack([both, both])}, function="main")
+
+
 def test_a_hole_between_partitions_is_found() -> None:
     text = partitioned(96, 32).replace("d1 - 96 >= 0", "d1 - 128 >= 0")
     arguments = {name: np.zeros((4, 96), np.float16) for name in ("a_ptr", "b_ptr")}
