@@ -8,8 +8,8 @@ outside.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import cast
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar, cast
 
 from xdsl.dialects.builtin import (
     AffineMapAttr,
@@ -41,7 +41,7 @@ from xdsl.irdl import (
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, MemoryReadEffect, Pure
-from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.hints import isa
 from xdsl.utils.lexer import Span
 
@@ -341,6 +341,8 @@ def _old_kinds(names: Attribute | None, dimensions: int, views: int) -> list[boo
     raise VerifyException("memory_view_names does not say which dimensions are indirect (rule M5)")
 
 
+Parsed = TypeVar("Parsed")
+
 _SUBSCRIPT = re.compile(r"[%(\d-]|symbol\b")
 """How an expression begins."""
 _BARE_VIEW = re.compile(r"(%)?[\w$.-]+(?:#\d+)?\s*\[")
@@ -371,16 +373,22 @@ class _SubscriptReader:
         if parser.parse_optional_keyword("ind") is not None:
             with parser.in_parens():
                 view = parser.parse_unresolved_operand()
-                return view, self.values.bracket()
+                return view, self._expressions(self.values.bracket)
         position, content = parser.pos, parser.lexer.input.content
         if (view := self._view_without_ind()) is not None:
-            return view, self.values.bracket()
+            return view, self._expressions(self.values.bracket)
         if _SUBSCRIPT.match(content, position) is None:
             parser.raise_error("unexpected token in subscript list, expected 'ind', '(', or ']'")
-        expression = self.values.expression()
+        expression = self._expressions(self.values.expression)
         if content[position] != "(" or not content[position : parser.pos].rstrip().endswith(")"):
             tolerate(parser, "M2", "a direct subscript must be parenthesised", position)
         return None, [expression]
+
+    def _expressions(self, parse: Callable[[], Parsed]) -> Parsed:
+        try:
+            return parse()
+        except ParseError as fault:
+            self.parser.raise_error(f"error parsing the subscript: {fault.msg}", fault.span.start)
 
     def _view_without_ind(self) -> UnresolvedOperand | None:
         """The view of an indirect subscript in old text, ``%view[..]`` or ``view[..]``; nothing is read of another."""
@@ -420,7 +428,10 @@ def _parse_indirect_types(parser: Parser, views: int) -> tuple[Attribute, Sequen
         result = types.pop()
     else:
         parser.parse_punctuation("->")
-        result = parser.parse_type()
+        try:
+            result = parser.parse_type()
+        except ParseError as fault:
+            parser.raise_error(f"error parsing result types: {fault.msg}", fault.span.start)
     if len(types) != views + 1:
         parser.raise_error(
             f"expected {views + 1} types (base + {views} indirect memrefs), but got {len(types)}", position

@@ -39,7 +39,7 @@ class GetComputeTileIdOp(IRDLOperation):
 
     name = "ktdp.get_compute_tile_id"
 
-    tile_ids = var_result_def(IndexType)
+    tile_ids = var_result_def()
 
     traits = traits_def(Pure())
 
@@ -61,6 +61,9 @@ class GetComputeTileIdOp(IRDLOperation):
     def verify_(self) -> None:
         if not self.tile_ids:
             raise VerifyException("must return at least one index (num tile-grid dims >= 1)")
+        for position, type in enumerate(self.tile_ids.types):
+            if not isinstance(type, IndexType):
+                raise VerifyException(f"result #{position} must be variadic of index, but got '{type}'")
 
 
 @irdl_op_definition
