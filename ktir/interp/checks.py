@@ -30,7 +30,7 @@ from ktir.errors import (
     WriteConflict,
 )
 from ktir.interp.expressions import Pattern
-from ktir.interp.memory import Access, Gathered, Strided, View, spread
+from ktir.interp.memory import ENDLESS, Access, Gathered, Strided, View, spread
 from ktir.interp.numerics import Array, Scalar
 from ktir.interp.values import Frame, Origin, Site, Tainted
 from ktir.machine.memory_arena import CORE_BITS, SHORT_EPOCHS, WRITTEN, Allocation, Arena
@@ -218,9 +218,9 @@ class Checker:
     def _undefined(self, access: Access, rank: int) -> Array | None:
         if access.is_empty() or self._is_complete(access):
             return None
-        written = self._shadow(access, access.arena.written, np.uint8)
-        if written.all():
+        if access.scaled(self._ratio(access)).peek(access.arena.written, np.dtype(np.uint8)).all():
             return None
+        written = self._shadow(access, access.arena.written, np.uint8)
         return (written == 0).any(axis=tuple(range(rank, written.ndim))) if written.ndim > rank else written == 0
 
     def _is_complete(self, access: Access) -> bool:
@@ -284,7 +284,9 @@ class Checker:
         return low * size, (high + 1) * size - 1
 
     def _written_in_launch(self, access: Access) -> bool:
-        low, high = self._span(access)
+        """Whether this launch may have written where an access reads. Scratchpads move when they grow, so where in
+        them it wrote does not count."""
+        low, high = (0, ENDLESS) if access.view.local else self._span(access)
         return any(access.arena is arena and a <= high and low <= b for arena, a, b in self.writes.values())
 
     def _compare(self, access: Access, site: Site) -> None:
@@ -350,14 +352,14 @@ class Checker:
             access.arena.widen_stamps()
         kind = access.arena.stamps.dtype
         raw, dtype, stamps = access.arena.bytes, access.view.element.dtype, access.arena.stamps.view(np.uint8)
-        old = scaled.read(stamps, kind)
-        writers = self._per_core(access.cores, access, old.ndim)
-        if int(old.max()) >= (self.launch_epoch << CORE_BITS):
-            before = access.read(raw, dtype)
-            self._compare_writers(access, old, writers, differing(before, plain, old.ndim), frame, site)
+        rank = len(scaled.shape) + 1
+        writers = self._per_core(access.cores, access, rank)
+        if self._written_in_launch(access) and scaled.peek(stamps, kind).max() >= (self.launch_epoch << CORE_BITS):
+            old, before = scaled.read(stamps, kind), access.read(raw, dtype)
+            self._compare_writers(access, old, writers, differing(before, plain, rank), frame, site)
         mine = (self.epoch << CORE_BITS) | writers
         if epochs is not None:
-            mine = (self._per_core(epochs, access, old.ndim) << CORE_BITS) | writers
+            mine = (self._per_core(epochs, access, rank) << CORE_BITS) | writers
         scaled.write(stamps, kind, mine)
         access.write(raw, dtype, plain)
         if access.cores.size > 1 and not _disjoint(scaled):
@@ -460,7 +462,7 @@ def _disjoint(access: Access) -> bool:
     """Whether cores surely write different places."""
     if not isinstance(access, Strided) or isinstance(access.at, int):
         return False
-    if access.distinct_box() is not None:
+    if access.is_distinct():
         return True
     low, high = access.reach()
     starts = np.sort(access.at)

@@ -209,15 +209,20 @@ def _partition(view: View, site: Site) -> Partition:
     view = replace(view, symbols=symbols)
     if view.owned is None:
         return Partition(view, (0,) * len(sizes), sizes, None)
-    box = as_box(view.owned, symbols[: view.owned.num_symbols])
-    if box is not None:
-        return Partition(view, tuple(low for low, _ in box), tuple(stop for _, stop in box), None)
-    ranges = bounds(view.owned, symbols[: view.owned.num_symbols])
+    ranges, is_box = _owned(view.owned, symbols[: view.owned.num_symbols])
     if any(low is None or stop is None for low, stop in ranges):
         raise site.fail(
             UnboundedSet, f"has a partition %{view.name} without bounds", "bound each dimension by a constraint"
         )
-    return Partition(view, tuple(low or 0 for low, _ in ranges), tuple(stop or 0 for _, stop in ranges), view.owned)
+    lows, stops = tuple(low or 0 for low, _ in ranges), tuple(stop or 0 for _, stop in ranges)
+    return Partition(view, lows, stops, None if is_box else view.owned)
+
+
+@cache
+def _owned(set: AffineSet, symbols: tuple[int, ...]) -> tuple[Sequence[tuple[int | None, int | None]], bool]:
+    """The range of each dimension of a set, and whether these are all of it."""
+    box = as_box(set, symbols)
+    return (bounds(set, symbols), False) if box is None else (box, True)
 
 
 # ---------------------------------------------------------------------------------------------------------------- tiles
@@ -240,19 +245,15 @@ def patterns(
             UnknownOperation, f"has an order {order} that is no permutation", "use a permutation of the dimensions"
         )
 
+    known: dict[tuple[int, ...], tuple[Pattern, bool]] = {}
+
     def found(frame: Frame) -> Pattern:
         values = tuple(uniform(demand(frame.regs[slot], site), site, "symbols") for slot in slots)
-        try:
-            result = pattern(set, axes, shape, values)
-        except NotRectangular as fault:
-            raise site.fail(
-                TileShapeMismatch,
-                f"covers {fault.args[0]} points, which do not fill the tile type {kind}",
-                "let the set have as many points as the tile has elements",
-            ) from None
-        except LimitExceeded as fault:
-            raise site.fail(LimitExceeded, fault.message, fault.remedy or "") from None
-        if result.points is not None and as_box(set, values) is not None and set.num_dims:
+        if values not in known:
+            result = points(values)
+            known[values] = result, result.points is not None and set.num_dims > 0 and as_box(set, values) is not None
+        result, permuted = known[values]
+        if permuted:
             frame.run.warn(
                 Diagnostic(
                     "TileShapeMismatch",
@@ -263,6 +264,18 @@ def patterns(
                 )
             )
         return result
+
+    def points(values: tuple[int, ...]) -> Pattern:
+        try:
+            return pattern(set, axes, shape, values)
+        except NotRectangular as fault:
+            raise site.fail(
+                TileShapeMismatch,
+                f"covers {fault.args[0]} points, which do not fill the tile type {kind}",
+                "let the set have as many points as the tile has elements",
+            ) from None
+        except LimitExceeded as fault:
+            raise site.fail(LimitExceeded, fault.message, fault.remedy or "") from None
 
     return found
 

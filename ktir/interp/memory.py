@@ -176,7 +176,10 @@ class IndirectTile:
 
 @dataclass(slots=True)
 class Strided:
-    """Elements at ``at + sum(index * strides)``, for ``at`` a number or one place per core."""
+    """Elements at ``at + sum(index * strides)``, for ``at`` a number or one place per core.
+
+    ``box`` are counts and steps of the places of the cores, see :func:`lattice`.
+    """
 
     arena: Arena
     at: Scalar
@@ -184,16 +187,24 @@ class Strided:
     strides: tuple[int, ...]
     view: View
     cores: Array
+    box: Box | None = None
+
+    def __post_init__(self) -> None:
+        if self.box is None:
+            self.box = ONE if isinstance(self.at, int) else lattice(self.at)
+
+    def peek(self, raw: Array, dtype: np.dtype[Any]) -> Array:
+        """The elements with the axes (counts of the box.., shape..), shared with the memory; or as :meth:`read`."""
+        if self.box is None:
+            return self.read(raw, dtype)
+        counts, steps = self.box
+        return window(raw, dtype, self.first, (*counts, *self.shape), (*steps, *self.strides))
 
     def read(self, raw: Array, dtype: np.dtype[Any]) -> Array:
-        """The elements as (cores, shape..); one row where all cores read the same."""
-        if isinstance(self.at, int):
-            return window(raw, dtype, self.at, (1, *self.shape), (0, *self.strides)).copy()
-        box = lattice(self.at)
-        if box is not None:
-            counts, steps = box
-            whole = window(raw, dtype, int(self.at[0]), (*counts, *self.shape), (*steps, *self.strides))
-            return np.array(whole, order="C").reshape(len(self.at), *self.shape)
+        """A copy of the elements as (cores, shape..); one row where all cores read the same."""
+        if self.box is not None:
+            return np.array(self.peek(raw, dtype), order="C").reshape(-1, *self.shape)
+        assert is_array(self.at)
         if prod(self.shape) <= SMALL:
             return raw.view(dtype)[self.index()]
         result = np.empty((len(self.at), *self.shape), dtype)
@@ -204,25 +215,27 @@ class Strided:
     def write(self, raw: Array, dtype: np.dtype[Any], values: Array) -> None:
         """Writes (cores, shape..); where cores write the same place, the last one stays."""
         if isinstance(self.at, int):
-            window(raw, dtype, self.at, self.shape, self.strides)[...] = values[-1]
-            return
-        box = self.distinct_box()
-        if box is not None:
-            counts, steps = box
-            whole = window(raw, dtype, int(self.at[0]), (*counts, *self.shape), (*steps, *self.strides))
-            whole[...] = values.reshape(*counts, *values.shape[1:]) if len(values) > 1 else values
+            self.peek(raw, dtype)[...] = values[-1:]
+        elif self.box is not None and self.is_distinct():
+            counts, _ = self.box
+            self.peek(raw, dtype)[...] = values.reshape(*counts, *values.shape[1:]) if len(values) > 1 else values
         elif prod(self.shape) <= SMALL:
             raw.view(dtype)[self.index()] = values
         else:
             for row, at in enumerate(self.at.tolist()):
                 window(raw, dtype, at, self.shape, self.strides)[...] = values[row if len(values) > 1 else 0]
 
-    def distinct_box(self) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-        """The :func:`lattice` of the places of the cores, where surely no two elements are the same."""
-        if isinstance(self.at, int) or (box := lattice(self.at)) is None:
-            return None
-        counts, steps = box
-        return box if are_distinct((*counts, *self.shape), (*steps, *self.strides)) else None
+    def is_distinct(self) -> bool:
+        """Whether surely no two elements, of any cores, have the same place."""
+        if self.box is None:
+            return False
+        counts, steps = self.box
+        return are_distinct((*counts, *self.shape), (*steps, *self.strides))
+
+    @property
+    def first(self) -> int:
+        """The place of the first element of the first core."""
+        return self.at if isinstance(self.at, int) else int(self.at[0])
 
     def index(self) -> Array:
         at = np.asarray(self.at, I64).reshape(-1, *(1,) * len(self.shape))
@@ -233,19 +246,21 @@ class Strided:
         if factor == 1:
             return self
         strides = (*(stride * factor for stride in self.strides), 1)
-        return Strided(self.arena, self.at * factor, (*self.shape, factor), strides, self.view, self.cores)
+        box = None if self.box is None else (self.box[0], tuple(step * factor for step in self.box[1]))
+        return Strided(self.arena, self.at * factor, (*self.shape, factor), strides, self.view, self.cores, box)
 
     def limits(self) -> tuple[int, int]:
         """Smallest and largest place that any core touches."""
         low, high = self.reach()
-        if isinstance(self.at, int):
-            return self.at + low, self.at + high
+        if self.box is not None:
+            least, most = extent_of(*self.box)
+            return self.first + least + low, self.first + most + high
+        assert is_array(self.at)
         return int(self.at.min()) + low, int(self.at.max()) + high
 
     def reach(self) -> tuple[int, int]:
         """Smallest and largest distance from ``at``."""
-        steps = [(size - 1) * stride for size, stride in zip(self.shape, self.strides, strict=True)]
-        return sum(step for step in steps if step < 0), sum(step for step in steps if step > 0)
+        return extent_of(self.shape, self.strides)
 
     def is_empty(self) -> bool:
         return 0 in self.shape
@@ -265,7 +280,10 @@ class Gathered:
         return self.places.shape[1:]
 
     def read(self, raw: Array, dtype: np.dtype[Any]) -> Array:
+        """A copy of the elements, with the axes of the places."""
         return raw.view(dtype).take(self.places)
+
+    peek = read
 
     def write(self, raw: Array, dtype: np.dtype[Any], values: Array) -> None:
         """Writes; of several values for one place the last in enumeration order stays (Q13)."""
@@ -321,7 +339,23 @@ def window(raw: Array, dtype: np.dtype[Any], at: int, shape: tuple[int, ...], st
     return np.ndarray(shape, dtype, raw, at * size, tuple(stride * size for stride in strides))
 
 
-def lattice(at: Array) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+Box = tuple[tuple[int, ...], tuple[int, ...]]
+"""Counts and steps of numbers that lie evenly along some dimensions."""
+ONE: Box = (1,), (0,)
+
+
+def extent_of(counts: Sequence[int], steps: Sequence[int]) -> tuple[int, int]:
+    """Smallest and largest distance of the points of a box from its first."""
+    low = high = 0
+    for count, step in zip(counts, steps, strict=True):
+        if step > 0:
+            high += (count - 1) * step
+        else:
+            low += (count - 1) * step
+    return low, high
+
+
+def lattice(at: Array) -> Box | None:
     """Counts and steps of a box whose points, the last dimension fastest, are ``at``; None where it is no box."""
     steps = at[1:] - at[:-1]
     if len(at) < 2:
@@ -489,9 +523,8 @@ def _settle_local(access: Access, frame: Frame, site: Site) -> Access:
         memory.provide_span((high + 1) * size)
         moved = owner * (memory.span // size - own)
         if isinstance(access, Strided):
-            access.at = access.at + moved
-        else:
-            access.places = access.places + spread(moved, access.places.ndim - 1)
+            return replace(access, at=access.at + moved, box=None)
+        return replace(access, places=access.places + spread(moved, access.places.ndim - 1))
     return access
 
 
