@@ -160,15 +160,15 @@ class Computed:
         What grows by the same in every period is extreme in the first or the last one.
         """
         depths = sorted(self.depths)
-        tried = [_ends(ranges[depth], self.law(core, depth).period) for depth in depths]
-        if prod(map(len, tried)) > MOST_POINTS:
+        periods = [self.law(core, depth).period for depth in depths]
+        if prod(min(len(ranges[d]), 2 * period) for d, period in zip(depths, periods, strict=True)) > MOST_POINTS:
             raise LimitExceeded(
                 f"an address that is not linear in loops of {[len(ranges[depth]) for depth in depths]} iterations",
                 remedy="write it with a loop for each term, so that it needs no floordiv or mod",
             )
         values: list[int] = []
         indices = [0] * len(ranges)
-        for point in product(*tried):
+        for point in product(*(_ends(ranges[d], period) for d, period in zip(depths, periods, strict=True))):
             for depth, index in zip(depths, point, strict=True):
                 indices[depth] = index
             values.append(self.value(core, indices))

@@ -11,13 +11,12 @@ result is the same to the tick.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from heapq import heapify
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
-from ktir.backends.dataflow.token_machine import Actor, TokenQueue, TokenRing
+from ktir.backends.dataflow.token_machine import Actor, Phase, TokenQueue, TokenRing
 
 if TYPE_CHECKING:
-    from ktir.backends.dataflow.timed import Simulation
+    from ktir.backends.dataflow.timed import Event, Simulation
 
 MOST_RECENT: Final = 64
 """States of a core that are compared with the present one."""
@@ -75,13 +74,12 @@ class LocalRepetition:
         if core.disturbed:
             core.recent.clear()
             core.disturbed = False
-        own = {other.number for other in busy}
-        horizon, events = self._ahead(core, own, now)
+        horizon = self._horizon(core, busy, now)
         if horizon <= now:
             return
         for other in busy:
             simulation.account_wait(other, now)
-        state = self._state(core, busy, events, now)
+        state = self._state(core, busy, now)
         rhythm = self.rhythms.get(state) or self._learn(core, busy, state, now)
         if rhythm is None:
             return
@@ -94,26 +92,21 @@ class LocalRepetition:
         if times > 0:
             self._skip(busy, rhythm, times, now)
 
-    def _ahead(self, core: _Core, own: set[int], now: int) -> tuple[int, list[tuple[int, int, int, object]]]:
-        """The first moment at which somebody else may touch the core, and the events of its busy units till then."""
-        simulation = self.simulation
-        horizon = simulation.FOREVER
+    def _horizon(self, core: _Core, busy: list[Actor], now: int) -> int:
+        """The first moment at which somebody else may touch the core."""
+        simulation, horizon = self.simulation, self.simulation.FOREVER
         for actor in core.actors:
+            if actor in busy:
+                continue
             waits = actor.waits_for
-            shared = isinstance(waits, TokenRing) and not waits.buffer.per_core
-            if actor.number not in own and (shared or simulation.on_network(actor)):
-                return now, []
+            if simulation.on_network(actor) or (isinstance(waits, TokenRing) and not waits.buffer.per_core):
+                return now
             horizon = min(horizon, simulation.next_service(actor))
-        events: list[tuple[int, int, int, object]] = []
-        for time, order, rank, _, payload in simulation.events:
-            number = simulation.actor_of(order, rank, payload)
-            if number in own:
-                events.append((time - now, order, rank - core.actors[0].number, simulation.quanta_of(payload)))
-            elif number in range(core.actors[0].number, core.actors[-1].number + 1):
-                horizon = min(horizon, time)
-        return horizon, sorted(events)
+            for event in simulation.pending[actor.number].values():
+                horizon = min(horizon, event[0])
+        return horizon
 
-    def _state(self, core: _Core, busy: list[Actor], events: list[tuple[int, int, int, object]], now: int) -> object:
+    def _state(self, core: _Core, busy: list[Actor], now: int) -> object:
         simulation = self.simulation
         units = tuple(
             (
@@ -125,12 +118,19 @@ class LocalRepetition:
                 actor.wait,
                 actor.waits_for.name if isinstance(actor.waits_for, TokenQueue) else None,
                 *simulation.clock_state(actor, now),
+                *(self._event(event, now) for event in simulation.pending[actor.number].values()),
             )
             for actor in busy
         )
         queues = tuple((queue.filled, queue.space) for queue in core.queues)
         ports = tuple(max(0, port.free - now) for port in simulation.ports[busy[0].core])
-        return units, queues, ports, tuple(events)
+        return units, queues, ports
+
+    def _event(self, event: Event, now: int) -> tuple[int, int, int]:
+        """When it happens, what kind it is, and the quanta that it ends."""
+        time, order, _, _, payload = event
+        quanta = cast("tuple[Actor, Phase, int]", payload)[2] if isinstance(payload, tuple) else 0
+        return time - now, order, quanta
 
     def _learn(self, core: _Core, busy: list[Actor], state: object, now: int) -> _Rhythm | None:
         """The rhythm that brought the core back to ``state``, if it was seen before since it was last disturbed."""
@@ -157,12 +157,7 @@ class LocalRepetition:
         for actor, stride, gains in zip(busy, rhythm.strides, rhythm.gains, strict=True):
             actor.done += times * stride
             simulation.spend(actor, gains, times, later)
+            simulation.move_events(actor, later)
         for port in simulation.ports[busy[0].core]:
             if port.free > now:
                 port.free += later
-        own = {actor.number for actor in busy}
-        simulation.events = [
-            (event[0] + later, *event[1:]) if simulation.actor_of(*event[1:3], event[4]) in own else event
-            for event in simulation.events
-        ]
-        heapify(simulation.events)

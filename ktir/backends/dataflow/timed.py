@@ -39,7 +39,7 @@ __all__ = ["Timing", "simulate", "simulate_program"]
 PAUSE_CYCLES: Final = 512
 """Pauses of a unit shorter than this do not cut its interval of the timeline."""
 
-Kind = Literal["plain", "matrix", "port", "memory", "send"]
+Kind = Literal["plain", "matrix", "port", "memory", "send", "receive"]
 
 
 def simulate(
@@ -101,6 +101,7 @@ class _Server:
     pending: dict[int, _Request] = field(default_factory=dict[int, _Request])
     order: list[int] = field(default_factory=list[int])
     busy: bool = False
+    until: int = 0
     last: int = -1
     writes: bool | None = None
 
@@ -131,12 +132,15 @@ class _Spent:
 _Payload = tuple[Actor, Phase, int] | tuple[TokenQueue, int]
 
 
-_Event = tuple[int, int, int, int, object]
+Event = tuple[int, int, int, int, object]
 """Time, kind, number of what it is about, order of scheduling, and what it is about: the order in which events happen
 does not depend on when they were scheduled, unless they are about the same thing."""
 
 # Kinds of events, in the order in which those of one tick happen.
 _DELIVER, _SERVED, _FINISH, _ATTEMPT = range(4)
+_OF_ACTORS: Final = (_FINISH, _ATTEMPT)
+_INSIDE: Final = ("plain", "matrix", "port")
+"""Kinds of chunks that concern one core alone."""
 
 
 class Simulation:
@@ -169,7 +173,9 @@ class Simulation:
         self.servers = [_Server() for _ in range(memory.servers)]
         self.chunk = max(1, chunk_bytes // self.tokens.vector_bytes)
         self._set_rates(memory)
-        self.events: list[_Event] = []
+        self.events: list[Event] = []
+        self.pending: list[dict[int, Event]] = [{} for _ in self.tokens.actors]
+        self.dead: set[int] = set()
         self.sequence = self.event_count = 0
         self.launch = _Launch(0, 0)
         self.launches: list[tuple[_Launch, int]] = []
@@ -194,9 +200,15 @@ class Simulation:
         """Simulates to the end."""
         for actor in self.tokens.actors:
             self._schedule(0, _ATTEMPT, actor.number, actor)
-        now, events, steady, local = 0, self.events, self.steady, self.local
+        now, events, pending, dead = 0, self.events, self.pending, self.dead
+        steady, local = self.steady, self.local
         while events:
-            now, order, _, _, payload = heappop(events)
+            now, order, rank, sequence, payload = heappop(events)
+            if sequence in dead:
+                dead.remove(sequence)
+                continue
+            if order in _OF_ACTORS:
+                del pending[rank][sequence]
             self.event_count += 1
             if order == _ATTEMPT:
                 actor = cast("Actor", payload)
@@ -214,7 +226,6 @@ class Simulation:
                         local.disturb(actor.core)
                     elif phase.quanta - actor.done > LONG * self.chunk:
                         local.look(actor, now)
-                        events = self.events
             elif order == _SERVED:
                 self._served(cast("_Server", payload), now)
             else:
@@ -225,7 +236,6 @@ class Simulation:
                     local.disturb(channel.place[1])
             if steady is not None and steady.due(self.event_count):
                 now = self._skip(steady, now)
-                events = self.events
         if self.tokens.unfinished():
             raise explain(self.tokens)
         return self._timing(now)
@@ -251,14 +261,11 @@ class Simulation:
         self._move_times(repetition, now)
         return now + repetition.times * repetition.period
 
-    # ------------------------------------------------------------------------------------------------ units inside a core
+    # ---------------------------------------------------------------------------------------------- units inside a core
 
     def inside(self, actor: Actor) -> bool:
         """Whether ``actor`` is in the middle of an operation that concerns no other core and no device memory."""
-        instruction = actor.cursor.instruction
-        if actor.phase is None or instruction is None or instruction.link is not None:
-            return False
-        return self.kinds[id(instruction)] != "memory"
+        return actor.phase is not None and self.kinds[id(actor.cursor.instruction)] in _INSIDE
 
     def on_network(self, actor: Actor) -> bool:
         """Whether ``actor`` may be woken by another core at any time."""
@@ -268,17 +275,16 @@ class Simulation:
     def next_service(self, actor: Actor) -> int:
         """When device memory may start with what ``actor`` asked for, at the earliest."""
         server = self._server(actor)
-        if actor.number not in server.pending:
-            return self.FOREVER
-        return min(event[0] for event in self.events if event[4] is server)
+        return server.until if actor.number in server.pending else self.FOREVER
 
-    def actor_of(self, order: int, rank: int, payload: object) -> int:
-        """The number of the actor that an event is about; -1 if it is about none."""
-        return rank if order in (_ATTEMPT, _FINISH) else -1
-
-    def quanta_of(self, payload: object) -> int:
-        """The quanta that an event of an actor ends; 0 for an attempt."""
-        return cast("tuple[Actor, Phase, int]", payload)[2] if isinstance(payload, tuple) else 0
+    def move_events(self, actor: Actor, later: int) -> None:
+        """Puts off all events of ``actor``."""
+        pending = self.pending[actor.number]
+        moved = list(pending.values())
+        self.dead.update(pending)
+        pending.clear()
+        for time, order, rank, _, payload in moved:
+            self._schedule(time + later, order, rank, payload)
 
     def grain(self, actor: Actor) -> int:
         """The quanta after which everything an operation is charged for comes out even."""
@@ -310,7 +316,9 @@ class Simulation:
     def _timed_state(self, now: int) -> list[object]:
         """All times that matter later, counted from ``now``, and what waits for shared resources."""
         state: list[object] = [
-            (time - now, order, self._code(payload, now)) for time, order, *_, payload in sorted(self.events)
+            (time - now, order, self._code(payload, now))
+            for time, order, _, number, payload in sorted(self.events)
+            if number not in self.dead
         ]
         for clock in self.clocks:
             state.append(
@@ -364,7 +372,11 @@ class Simulation:
     def _move_times(self, repetition: Repetition, now: int) -> None:
         """Moves all that lies ahead; what was over before ``now`` stays over."""
         later = repetition.times * repetition.period
-        self.events = [(event[0] + later, *event[1:]) for event in self.events]
+        self.events[:] = [(event[0] + later, *event[1:]) for event in self.events if event[3] not in self.dead]
+        self.dead.clear()
+        for event in self.events:
+            if event[1] in _OF_ACTORS:
+                self.pending[event[2]][event[3]] = event
         for clock in self.clocks:
             clock.since += later
             clock.array_free += later
@@ -375,12 +387,16 @@ class Simulation:
         for link in self.links:
             self.links[link] += later
         for server in self.servers:
+            server.until += later
             for request in server.pending.values():
                 request.issued += later
 
     def _schedule(self, time: int, order: int, rank: int, payload: object) -> None:
-        self.sequence += 1
-        heappush(self.events, (time, order, rank, self.sequence, payload))
+        self.sequence = sequence = self.sequence + 1
+        event = (time, order, rank, sequence, payload)
+        heappush(self.events, event)
+        if order in _OF_ACTORS:
+            self.pending[rank][sequence] = event
 
     def _wake(self, now: int) -> None:
         woken = self.tokens.woken
@@ -574,7 +590,7 @@ class Simulation:
         server.last, server.writes, server.busy = number, request.writes, True
         if self.local is not None:
             self.local.disturb(request.actor.core)
-        served = now + service
+        server.until = served = now + service
         request.port.free = max(request.port.free, now) + request.port_ticks
         end = max(served + self.latency, now + request.unit_ticks, request.port.free)
         end = self._release(request, now, end)
@@ -683,6 +699,8 @@ def _kind(instruction: Instruction, cost: Cost) -> Kind:
         return "send"
     if instruction.kind.startswith("pe_"):
         return "matrix"
+    if instruction.link is not None:
+        return "receive"
     return "port" if cost.read_port or cost.write_port else "plain"
 
 

@@ -2,14 +2,16 @@
 
 from dataclasses import fields, replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from xdsl.dialects import arith
 
 from ktir.backends.dataflow.timed import simulate
 from ktir.backends.dataflow.timing import Timing
 from ktir.backends.dataflow.verify import verify
 from ktir.machine import Machine, load
-from tests.backends.dataflow.generated import build, random_shape
+from tests.backends.dataflow.generated import UNITS, Shape, build, random_shape
 from tests.settings import FULL, examples
 
 MACHINES = (
@@ -20,6 +22,14 @@ MACHINES = (
 """Four cores or eight: device memory has two servers, each for half of them."""
 EFFORT = ("events", "intervals")
 """What skipping is allowed to change."""
+
+
+PLAIN = Shape(4, 1, 16, 2, 16, dict.fromkeys(UNITS, "flat"), False, (), 1, 1, arith.AddfOp)
+NESTED = replace(
+    PLAIN, inner=3, nests=dict(zip(UNITS, ("nested", "flat", "turned", "nested", "flat", "flat", "flat"), strict=True))
+)
+CONDITIONS = replace(PLAIN, inner=2, extra=("first", "last", "even", "third", "corner"), corelets=2, launches=2)
+AROUND = replace(PLAIN, passes=True, slots=1, nests=dict.fromkeys(UNITS, "nested"), inner=2)
 
 
 def result(timing: Timing) -> dict[str, object]:
@@ -36,9 +46,21 @@ def test_p5_extrapolated_time_is_simulated_time(seed: int, count: int, machine: 
 @settings(max_examples=examples(200), deadline=None)
 @given(st.integers(0, 2**20), st.sampled_from(MACHINES))
 def test_p5_effort_does_not_grow_with_trip_counts(seed: int, machine: Machine) -> None:
-    """A period of the counts 10^3, 10^6, 10^9 leaves the same remainder by all that the conditions divide by."""
+    """Once it is in its rhythm, which one program in a hundred takes more than a thousand iterations for.
+
+    The counts leave the same remainder by all that the conditions divide by.
+    """
     shape = random_shape(seed)
-    events = [simulate(build(shape, count).module, machine).events for count in (10**3, 10**6, 10**9)]
+    thousand, million, milliard = (
+        simulate(build(shape, count).module, machine).events for count in (10**3, 10**6, 10**9)
+    )
+    assert million == milliard and thousand <= 2 * milliard
+
+
+@pytest.mark.parametrize("shape", [PLAIN, NESTED, CONDITIONS, AROUND], ids=["plain", "nested", "conditions", "around"])
+@pytest.mark.parametrize("machine", MACHINES, ids=["four", "window", "eight"])
+def test_p5_events_are_the_same_from_a_thousand_to_a_milliard(shape: Shape, machine: Machine) -> None:
+    events = [simulate(build(shape, 10**power).module, machine).events for power in (3, 6, 9)]
     assert len(set(events)) == 1
 
 
@@ -49,8 +71,8 @@ def test_verification_does_not_walk_loops(seed: int) -> None:
     assert verify(build(random_shape(seed), 10**9).module, MACHINES[0]) == []
 
 
-def test_every_count_up_to_two_hundred_of_one_program() -> None:
-    shape = replace(random_shape(7), cores=4, extra=("first", "third", "last"), passes=True)
-    for count in range(1, 201, 1 if FULL else 23):
+@pytest.mark.parametrize("shape", [NESTED, CONDITIONS, AROUND], ids=["nested", "conditions", "around"])
+def test_p5_every_count_up_to_two_hundred(shape: Shape) -> None:
+    for count in range(1, 201, 1 if FULL else 61):
         program = build(shape, count).module
         assert result(simulate(program, MACHINES[0])) == result(simulate(program, MACHINES[0], extrapolate=False))

@@ -226,8 +226,10 @@ def test_launches_add_up(machine: Machine) -> None:
 
 
 def test_one_core_is_never_slower_with_deeper_queues_or_more_slots(machine: Machine) -> None:
-    """P8 where nothing is shared, P13: beyond some depth nothing changes. Vector by vector, for what a deeper queue moves
-    at once grows with its depth."""
+    """P8 where nothing is shared, P13: beyond some depth nothing changes.
+
+    Vector by vector, for what a deeper queue moves at once grows with its depth.
+    """
 
     def time(**sizes: int) -> float:
         return simulate(matmul_program(64, 512, 64, **sizes).module, machine, chunk_bytes=128).total_ns
