@@ -48,21 +48,23 @@ class RunResult:
     launches: int = 0
 
 
-def parse(source: Source, *, strict: bool = False) -> Module:
+def parse(source: Source, *, strict: bool = False, experimental: bool = False) -> Module:
     """Reads a program from a path or a text and verifies it.
 
     What people's tools write is accepted although a rule forbids it, with a warning in the module's ``diagnostics``;
-    ``strict`` refuses it. Raises :class:`ktir.errors.ParseError`, :class:`ktir.errors.VerifyError` or
+    ``strict`` refuses it. ``experimental`` allows operations that the design of KTIR describes and no released dialect
+    has: ``ktdp.inter_tile_gather``, ``scatter``, ``all_to_all`` and ``reduce_scatter``. Raises :class:`ktir.errors.ParseError`, :class:`ktir.errors.VerifyError` or
     :class:`ktir.errors.FileUnusable`.
     """
     if isinstance(source, Module):
         return source
     if isinstance(source, ModuleOp):
         return Module(source)
+    from ktir.dialect.context import create_context
     from ktir.dialect.text.parser import parse as parse_text
 
     text, file = read_source(source)
-    parsed = parse_text(text, file, strict=strict)
+    parsed = parse_text(text, file, strict=strict, context=create_context(experimental=experimental))
     return Module(parsed.module, text, file, parsed.diagnostics)
 
 

@@ -43,10 +43,13 @@ class KtirContext(Context):
         )
 
 
-def create_context(machine: Machine | None = None, *, allow_unregistered: bool = False) -> KtirContext:
-    """A context that knows every dialect of KTIR."""
+def create_context(
+    machine: Machine | None = None, *, allow_unregistered: bool = False, experimental: bool = False
+) -> KtirContext:
+    """A context that knows every dialect of KTIR; ``experimental`` adds the operations of ``ktdp/shares.py``."""
     context = KtirContext(allow_unregistered=allow_unregistered, machine=machine)
-    for name, load in all_dialects().items():
+    loaders = all_dialects() | ({"ktdp": _experimental_ktdp} if experimental else {})
+    for name, load in loaders.items():
         context.register_dialect(name, load)
     context.load_registered_dialect("builtin")  # every text has attributes and types of it
     return context
@@ -66,6 +69,13 @@ def _ktdp() -> Dialect:
     from ktir.dialect.ktdp import KTDP
 
     return KTDP
+
+
+def _experimental_ktdp() -> Dialect:
+    from ktir.dialect.ktdp import KTDP
+    from ktir.dialect.ktdp.shares import EXPERIMENTAL
+
+    return Dialect(KTDP.name, [*KTDP.operations, *EXPERIMENTAL], [*KTDP.attributes])
 
 
 def _ktg() -> Dialect:

@@ -29,7 +29,11 @@ Step = Callable[[Frame], None]
 Rule = Callable[[Any, Sequence[Value], Sequence[Array | None]], Array]
 """Which elements of a result are undefined: from the result, the operands and their masks."""
 
-DIALECTS = ("arith", "math", "linalg", "tensor", "scf", "func", "memref", "affine", "ktdp", "ktg", "inter_tile")
+DIALECTS = (
+    *("arith", "math", "linalg", "tensor", "scf", "func", "memref", "affine", "ktdp", "ktg"),
+    *("inter_tile", "inter_tile_shares"),
+)
+"""The files with tables, without their ``_ops``."""
 
 
 @dataclass(frozen=True, slots=True)

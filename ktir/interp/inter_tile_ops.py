@@ -114,11 +114,12 @@ def _one_row_each(value: Value, n: int) -> Value:
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """Which contributions the consumers among the ``cores`` of each iteration need: ``sources`` by tile id, ``rows``
-    of the consumers."""
+    and ``groups`` of the consumers."""
 
     iterations: int
     cores: int
     rows: tuple[int, ...]
+    groups: tuple[int, ...]
     sources: tuple[tuple[int, ...], ...]
 
 
@@ -126,6 +127,7 @@ def wanted(future: Future, consumers: AffineSet, dependencies: AffineSet | None,
     """Raises :class:`Deadlock` where a consumer waits for a tile that contributed nothing."""
     tiles, (iterations, cores) = frame.launch.tiles, exchanging(frame)
     rows: list[int] = []
+    groups: list[int] = []
     sources: list[tuple[int, ...]] = []
     row_of = {core: row for row, core in enumerate(cores)}
     for group in future.groups:
@@ -147,12 +149,13 @@ def wanted(future: Future, consumers: AffineSet, dependencies: AffineSet | None,
                     "let all producers of the group run the inter_tile_produce, or leave them out of its set",
                 )
             rows.append(row_of[consumer])
+            groups.append(group)
             sources.append(needed)
     if frame.run.checker is not None:
         pairs = [(cores[row], tile) for row, needed in zip(rows, sources, strict=True) for tile in needed]
         known = np.array(pairs, np.int64).reshape(-1, 2)
         tell_checker(frame, partial(Checker.received, knowledge=future.knowledge, pairs=known))
-    return Wanted(iterations, len(cores), tuple(rows), tuple(sources))
+    return Wanted(iterations, len(cores), tuple(rows), tuple(groups), tuple(sources))
 
 
 def _require_in_grid(producers: AffineSet, group: int, tiles: int, site: Site) -> None:
@@ -183,29 +186,29 @@ def reduce(compiler: FunctionCompiler, op: Operation) -> Step:
         future = frame.regs[future_slot]
         wait = wanted(future, consumers, None if dependencies is None else dependencies.data, frame, site)
         distinct = {needed: position for position, needed in enumerate(dict.fromkeys(wait.sources))}
-        folded = [_fold(future, needed, body, frame, wait, identities) for needed in distinct]
+        folded = [fold(future, needed, body, frame, wait, identities) for needed in distinct]
         for position, (out, kind) in enumerate(zip(results, kinds, strict=True)):
             delivered = [folded[distinct[needed]][position] for needed in wait.sources]
-            frame.regs[out] = _spread(delivered, wait, kind, origin, site)
+            frame.regs[out] = spread_over_cores(delivered, wait, kind, origin, site)
 
     return step
 
 
-def _fold(
+def fold(
     future: Future, needed: Sequence[int], body: Code, frame: Frame, wait: Wanted, identities: Sequence[int]
 ) -> list[Value]:
     """Left fold of the contributions of the tiles in ``needed``, one row per iteration."""
     firsts = rows_of_all([0], wait.iterations, wait.cores)
     if not needed:
         return [take_rows(frame.regs[slot], firsts, frame.n) for slot in identities]
-    states = _contribution(future, needed[0])
+    states = contribution(future, needed[0])
     one = frame.part(firsts, body.captured)
     for tile in needed[1:]:
-        states = body.call(one, [*states, *_contribution(future, tile)])
+        states = body.call(one, [*states, *contribution(future, tile)])
     return states
 
 
-def _contribution(future: Future, tile: int) -> list[Value]:
+def contribution(future: Future, tile: int) -> list[Value]:
     return [_row(value, future.row[tile], len(future.row)) for value in future.partials]
 
 
@@ -216,7 +219,7 @@ def _row(value: Value, row: int, step: int) -> Value:
     return value[row::step]
 
 
-def _spread(delivered: Sequence[Value], wait: Wanted, kind: Any, origin: Origin, site: Site) -> Value:
+def spread_over_cores(delivered: Sequence[Value], wait: Wanted, kind: Any, origin: Origin, site: Site) -> Value:
     """What each core got; undefined on those that consume nothing (Q17)."""
     shape, element = shape_of(kind), element_of(kind)
     delivered = _with_shape(delivered, shape)
@@ -290,10 +293,10 @@ def consume(compiler: FunctionCompiler, op: Operation) -> Step:
                     f"delivers one contribution, but core {int(frame.cores[row])} depends on {len(needed)}",
                     "name the single source of each consumer in producer_dependency_per_consumer",
                 )
-        sources = {needed[0]: _contribution(future, needed[0]) for needed in wait.sources}
+        sources = {needed[0]: contribution(future, needed[0]) for needed in wait.sources}
         for position, (out, kind) in enumerate(zip(results, kinds, strict=True)):
             delivered = [sources[needed[0]][position] for needed in wait.sources]
-            frame.regs[out] = _spread(delivered, wait, kind, origin, site)
+            frame.regs[out] = spread_over_cores(delivered, wait, kind, origin, site)
 
     return step
 

@@ -206,7 +206,11 @@ class Job:
             from ktir.machine import load
 
             machine = load(self.options.machine)
-        return create_context(machine, allow_unregistered=self.options.allow_unregistered_dialect)
+        return create_context(
+            machine,
+            allow_unregistered=self.options.allow_unregistered_dialect,
+            experimental=self.options.experimental,
+        )
 
     def _parse(self, text: str, context: KtirContext, problems: list[KtirError | Diagnostic]) -> ModuleOp | None:
         from ktir.dialect.ktdp.doubts import doubts

@@ -62,6 +62,7 @@ def _add_input(parser: argparse.ArgumentParser) -> None:
     _flag(parser, "verify-roundtrip", "check that printing and reading the input again gives the same IR")
     _flag(parser, "verify-each", "verify after every pass", default=True)
     _flag(parser, "strict", "refuse the spellings that are otherwise accepted with a warning")
+    _flag(parser, "experimental", "allow operations of the design that no released dialect has")
     _flag(parser, "allow-unregistered-dialect", "accept operations of unknown dialects in generic form")
     add(
         "--dialect-version",

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import ml_dtypes
 import numpy as np
 
+from ktir.dialect.context import create_context
 from ktir.dialect.text.parser import parse_module
 from ktir.interp.executor import execute
 from tests.naive import evaluator
@@ -33,7 +34,7 @@ def same(a: Number, b: Number, bound: float) -> bool:
 
 def differences(program: Program, *, checks: bool = True) -> list[str]:
     """Every element of every array in which the executor differs from the naive evaluator."""
-    module = parse_module(program.text, "program.ktir")
+    module = parse_module(program.text, "program.ktir", context=create_context(experimental=True))
     expected, bounds = evaluator.run(module, "k", program.arguments)
     given = arrays(program.arguments)
     outputs = execute(module, "k", given, checks=checks).outputs

@@ -681,7 +681,7 @@ class Evaluator:
         if mine is None:
             return None
         producers = cast(Any, future.op).producer_tiles_per_group.data
-        dependency = op.producer_dependency_per_consumer
+        dependency = op.properties.get("producer_dependency_per_consumer")
         everyone = [p for p in range(prod(self.grid)) if holds(producers, (p,), (mine,))]
         if dependency is None:
             return everyone
@@ -715,6 +715,98 @@ class Evaluator:
         for each in partials[1:]:
             total = self.now(op.regions[0].block, [*total, *each])
         return total
+
+    def place_among_consumers(self, op: Any, future: Future) -> tuple[int, int]:
+        """Which consumer of its group this core is, in ascending order of ids, and how many there are."""
+        groups = [p[0] for p in members(cast(Any, future.op.results[0].type).groups.data)]
+        consumers = op.consumer_tiles_per_group.data
+        mine = next(g for g in groups if holds(consumers, (self.core,), (g,)))
+        ids = [i for i in range(prod(self.grid)) if holds(consumers, (i,), (mine,))]
+        return ids.index(self.core), len(ids)
+
+    def shared_out(self, op: Operation, operands: list[Any], split: str | None, joined: str | None) -> Core:
+        """Contributions cut along some axes and joined along others."""
+        partials = yield from self.received(op, operands[0])
+        if partials is None:
+            return [undefined(r.type) for r in op.results]
+        if op.regions:
+            total = partials[0]
+            for each in partials[1:]:
+                total = self.now(op.regions[0].block, [*total, *each])
+            partials = [total]
+        number, count = self.place_among_consumers(op, operands[0])
+        results: list[Tensor] = []
+        for k, result in enumerate(op.results):
+            parts = [each[k] for each in partials]
+            if split is not None:
+                parts = [cut(part, axes_of(op, split), number, count) for part in parts]
+            shape = shape_of(result.type)
+            results.append(joined_along(parts, axes_of(op, joined), shape) if joined else reshaped(parts, shape))
+        return results
+
+    def wait_inter_tile_gather(self, op: Operation, operands: list[Any]) -> Core:
+        return (yield from self.shared_out(op, operands, None, "gather_dimensions"))
+
+    def wait_inter_tile_scatter(self, op: Operation, operands: list[Any]) -> Core:
+        return (yield from self.shared_out(op, operands, "scatter_dimensions", None))
+
+    def wait_inter_tile_reduce_scatter(self, op: Operation, operands: list[Any]) -> Core:
+        return (yield from self.shared_out(op, operands, "scatter_dimensions", None))
+
+    def wait_inter_tile_all_to_all(self, op: Operation, operands: list[Any]) -> Core:
+        return (yield from self.shared_out(op, operands, "split_dimensions", "concat_dimensions"))
+
+
+def axes_of(op: Operation, name: str) -> list[int]:
+    return [each.value.data for each in cast(Any, op.properties[name]).data]
+
+
+def along(index: Sequence[int], axes: Sequence[int], shape: Sequence[int]) -> int:
+    """The position along several axes taken as one, the first varying slowest."""
+    return position([shape[a] for a in axes], [index[a] for a in axes])
+
+
+def cut(tensor: Tensor, axes: list[int], number: int, count: int) -> Tensor:
+    """Part ``number`` of ``count`` of a tensor; the part's first axis of the list is shortened first."""
+    shape, rest = list(tensor.shape), count
+    for axis in axes:
+        while rest > 1 and shape[axis] > 1:
+            by = next(d for d in range(2, shape[axis] + 1) if shape[axis] % d == 0 and rest % d == 0)
+            shape[axis], rest = shape[axis] // by, rest // by
+    size = prod(shape[a] for a in axes)
+    found: dict[Point, Element] = {}
+    for index in indices(tensor.shape):
+        place = along(index, axes, tensor.shape)
+        if place // size == number:
+            found[with_position(index, axes, shape, place % size)] = tensor.elements[position(tensor.shape, index)]
+    return Tensor(tuple(shape), tensor.type, [found[i] for i in indices(shape)])
+
+
+def with_position(index: Sequence[int], axes: Sequence[int], shape: Sequence[int], place: int) -> Point:
+    """``index`` with the coordinates along ``axes`` that ``place`` stands for."""
+    result = list(index)
+    for axis in reversed(axes):
+        place, result[axis] = divmod(place, shape[axis])
+    return tuple(result)
+
+
+def joined_along(parts: Sequence[Tensor], axes: list[int], shape: Point) -> Tensor:
+    """Tensors one behind the other along some axes taken as one."""
+    found: dict[Point, Element] = {}
+    start = 0
+    for part in parts:
+        for index in indices(part.shape):
+            place = start + along(index, axes, part.shape)
+            found[with_position(index, axes, shape, place)] = part.elements[position(part.shape, index)]
+        start += prod(part.shape[a] for a in axes)
+    return Tensor(shape, parts[0].type, [found[i] for i in indices(shape)])
+
+
+def reshaped(parts: Sequence[Tensor], shape: Point) -> Tensor:
+    """The one part of a producer."""
+    (part,) = parts
+    assert part.shape == shape
+    return part
 
 
 def undefined(type_: Attribute) -> Tensor:

@@ -567,6 +567,72 @@ def shifted(b: Builder, x: Value) -> Value:
     return Value(b.op(f"ktdp.inter_tile_consume({made}) {sets} : {future} -> {x.ir}"), x.shape, x.type)
 
 
+def produced(b: Builder, x: Value, tiles: str, groups: str) -> tuple[str, str]:
+    """``x`` as the contribution of each core in ``tiles``: the future and its type."""
+    future, made = f"<({x.ir}), groups = {groups}>", b.fresh("future")
+    b.line(f"{made} = ktdp.inter_tile_produce producer_tiles_per_group = {tiles} -> {future} {{")
+    b.line("^bb0(%gid: index):")
+    b.line(f"  ktdp.yield_partial {x.name} : {x.ir}")
+    b.line("}")
+    return made, future
+
+
+def widened(shape: tuple[int, ...], axis: int, by: int) -> tuple[int, ...]:
+    return tuple(n * by if d == axis else n for d, n in enumerate(shape))
+
+
+def repeated(b: Builder, x: Value, axis: int, times: int) -> Value:
+    """Copies of ``x`` one behind the other along an axis, so that it can be cut into so many parts."""
+    whole = splat(b, Value("", widened(x.shape, axis, times), x.type), b.integer(-2, 2))
+    for k in range(times):
+        part = pointwise(b, x, splat(b, x, k))
+        at = ", ".join(str(k * n if d == axis else 0) for d, n in enumerate(x.shape))
+        sizes, ones = ", ".join(map(str, x.shape)), ", ".join("1" for _ in x.shape)
+        name = b.op(
+            f"tensor.insert_slice {part.name} into {whole.name}[{at}] [{sizes}] [{ones}] : {part.ir} into {whole.ir}"
+        )
+        whole = Value(name, whole.shape, whole.type)
+    return whole
+
+
+def shared(b: Builder, x: Value) -> Value:
+    """``x`` gathered, scattered, exchanged or reduced and scattered over the cores of each group."""
+    tiles, groups, size = group_sets(b)
+    axis = b.integer(0, len(x.shape) - 1)
+    kind = b.pick(("gather", "scatter", "all_to_all", "reduce_scatter"))
+    if kind == "gather":
+        made, future = produced(b, x, tiles, groups)
+        whole = Value("", widened(x.shape, axis, size), x.type)
+        text = f"ktdp.inter_tile_gather({made}) consumer_tiles_per_group = {tiles}, gather_dimensions = [{axis}]"
+        return Value(b.op(f"{text} : {future} -> {whole.ir}"), whole.shape, whole.type)
+    wide = repeated(b, x, axis, size)
+    if kind == "scatter":
+        first = b.alias(f"affine_set<(i)[g] : (i - {size} * g == 0)>")
+        members = b.alias(f"affine_set<(i)[g] : (i - {size} * g >= 0, {size} * g + {size - 1} - i >= 0)>")
+        made, future = produced(b, wide, first, groups)
+        text = f"ktdp.inter_tile_scatter({made}) consumer_tiles_per_group = {members}, scatter_dimensions = [{axis}]"
+        return Value(b.op(f"{text} : {future} -> {x.ir}"), x.shape, x.type)
+    made, future = produced(b, wide, tiles, groups)
+    if kind == "all_to_all":
+        other = b.integer(0, len(x.shape) - 1)
+        result = Value("", widened(x.shape, other, size), x.type)
+        text = (
+            f"ktdp.inter_tile_all_to_all({made}) consumer_tiles_per_group = {tiles}, "
+            f"split_dimensions = [{axis}], concat_dimensions = [{other}]"
+        )
+        return Value(b.op(f"{text} : {future} -> {result.ir}"), result.shape, result.type)
+    identity, result, name = splat(b, wide, 0), b.fresh(), "maximumf" if x.type in FLOATS else "maxsi"
+    b.line(
+        f"{result} = ktdp.inter_tile_reduce_scatter({made}) consumer_tiles_per_group = {tiles}, "
+        f"scatter_dimensions = [{axis}], identity({identity.name} : {wide.ir}) : {future} -> {x.ir} {{"
+    )
+    b.line(f"^bb0(%l: {wide.ir}, %r: {wide.ir}):")
+    b.line(f"  %lr = arith.{name} %l, %r : {wide.ir}")
+    b.line(f"  ktdp.yield_reduced %lr : {wide.ir}")
+    b.line("}")
+    return Value(result, x.shape, x.type)
+
+
 # ------------------------------------------------------------------------------------------------------------- programs
 
 
@@ -658,6 +724,13 @@ def output(b: Builder, x: Value, core: str) -> None:
     b.line("}")
 
 
+def between_cores(b: Builder, x: Value) -> Value:
+    kind = b.integer(0, 2)
+    if kind == 0 and b.exact:
+        return all_reduced(b, x)
+    return shared(b, x) if kind == 1 else shifted(b, x)
+
+
 @st.composite
 def programs(draw: st.DrawFn) -> Program:
     """A program with its arguments."""
@@ -680,7 +753,7 @@ def programs(draw: st.DrawFn) -> Program:
         x = pointwise(b, x, source_tile(b, x.type, x.shape, core, None, 1))
     x = chain(b, x, b.integer(0, 2)) if b.exact else x
     if b.cores > 1 and b.chance():
-        x = all_reduced(b, x) if b.exact and b.chance() else shifted(b, x)
+        x = between_cores(b, x)
     x = chain(b, x, b.integer(0, 2))
     output(b, x, core)
     return Program(b.text(), b.arguments)

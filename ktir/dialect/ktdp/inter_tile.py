@@ -70,7 +70,13 @@ class YieldReducedOp(YieldOperation):
 
     name = "ktdp.yield_reduced"
 
-    traits = lazy_traits_def(lambda: (HasParent(InterTileReduceOp), IsTerminator(), Pure()))
+    traits = lazy_traits_def(lambda: (HasParent(InterTileReduceOp, *_reducing()), IsTerminator(), Pure()))
+
+
+def _reducing() -> tuple[type[IRDLOperation], ...]:
+    from ktir.dialect.ktdp.shares import InterTileReduceScatterOp
+
+    return (InterTileReduceScatterOp,)
 
 
 @irdl_op_definition
@@ -161,14 +167,14 @@ class InterTileProduceOp(IRDLOperation):
                     )
 
 
-def _verify_consumers(consumers: AffineSet) -> None:
+def verify_consumers(consumers: AffineSet) -> None:
     if consumers.num_symbols != 1:
         raise VerifyException("`consumer_tiles_per_group` must have exactly one symbol (the group index g)")
     if consumers.num_dims != 1:
         raise VerifyException("`consumer_tiles_per_group` must have exactly one dimension (the tile id i)")
 
 
-def _verify_dependency(dependency: AffineSetAttr | None) -> None:
+def verify_dependency(dependency: AffineSetAttr | None) -> None:
     if dependency is None:
         return
     if dependency.data.num_symbols not in (1, 2):
@@ -179,7 +185,7 @@ def _verify_dependency(dependency: AffineSetAttr | None) -> None:
         )
 
 
-def _parse_consumer_head(parser: Parser) -> tuple[UnresolvedOperand, dict[str, Attribute]]:
+def parse_consumer_head(parser: Parser) -> tuple[UnresolvedOperand, dict[str, Attribute]]:
     """``(%future) consumer_tiles_per_group = #c, producer_dependency_per_consumer = #d``"""
     with parser.in_parens():
         future = parser.parse_unresolved_operand()
@@ -187,7 +193,7 @@ def _parse_consumer_head(parser: Parser) -> tuple[UnresolvedOperand, dict[str, A
     return future, {"consumer_tiles_per_group": consumers}
 
 
-def _resolve_future(parser: Parser, operand: UnresolvedOperand) -> SSAValue:
+def resolve_future(parser: Parser, operand: UnresolvedOperand) -> SSAValue:
     """Reads the future's type after the colon; old text leaves out the groups, which its definition knows."""
     known = parser.ssa_values.get(operand.operand_name)
     definition = known[operand.index].type if known is not None and operand.index < len(known) else None
@@ -212,7 +218,7 @@ def _is_same_but_units(type: Attribute, partial: Attribute) -> bool:
     return plain == expected and type.get_element_type() == partial.get_element_type()
 
 
-def _parse_result_types(parser: Parser) -> list[Attribute]:
+def parse_result_types(parser: Parser) -> list[Attribute]:
     parser.parse_punctuation("->")
     parenthesised = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
     if parenthesised is not None:
@@ -251,43 +257,43 @@ class InterTileConsumeOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> InterTileConsumeOp:
-        future, properties = _parse_consumer_head(parser)
+        future, properties = parse_consumer_head(parser)
         if parser.parse_optional_punctuation(",") is not None:
             name = "producer_dependency_per_consumer"
             properties[name] = parse_set_property(parser, name)
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
-        value = _resolve_future(parser, future)
+        value = resolve_future(parser, future)
         return cls.build(
             operands=[value],
-            result_types=[_parse_result_types(parser)],
+            result_types=[parse_result_types(parser)],
             properties=properties,
             attributes=attributes,
         )
 
     def print(self, printer: Printer) -> None:
-        _print_consumer_head(printer, self.future, self.consumer_tiles_per_group)
+        print_consumer_head(printer, self.future, self.consumer_tiles_per_group)
         if self.producer_dependency_per_consumer is not None:
             printer.print_string(", producer_dependency_per_consumer = ")
             printer.print_attribute(self.producer_dependency_per_consumer)
         print_attributes(printer, self, leave_out=("consumer_tiles_per_group", "producer_dependency_per_consumer"))
-        _print_future_and_results(printer, self.future, self.delivered.types)
+        print_future_and_results(printer, self.future, self.delivered.types)
 
     def verify_(self) -> None:
         if tuple(self.delivered.types) != cast(TileFutureType, self.future.type).partial_types.data:
             raise VerifyException(RESULTS_MATCH)
-        _verify_consumers(self.consumer_tiles_per_group.data)
-        _verify_dependency(self.producer_dependency_per_consumer)
+        verify_consumers(self.consumer_tiles_per_group.data)
+        verify_dependency(self.producer_dependency_per_consumer)
 
 
-def _print_consumer_head(printer: Printer, future: SSAValue, consumers: AffineSetAttr) -> None:
+def print_consumer_head(printer: Printer, future: SSAValue, consumers: AffineSetAttr) -> None:
     with printer.in_parens():
         printer.print_ssa_value(future)
     printer.print_string(" consumer_tiles_per_group = ")
     printer.print_attribute(consumers)
 
 
-def _print_future_and_results(printer: Printer, future: SSAValue, results: Iterable[Attribute]) -> None:
+def print_future_and_results(printer: Printer, future: SSAValue, results: Iterable[Attribute]) -> None:
     printer.print_string(" : ")
     print_short(printer, future.type)
     printer.print_string(" -> ")
@@ -335,18 +341,18 @@ class InterTileReduceOp(IRDLOperation, HasOldForm):
     @classmethod
     def parse(cls, parser: Parser) -> InterTileReduceOp:
         start = parser.pos
-        future, properties = _parse_consumer_head(parser)
+        future, properties = parse_consumer_head(parser)
         parser.parse_punctuation(",")
         if parser.parse_optional_keyword("identity") is None:
             name = "producer_dependency_per_consumer"
             properties[name] = parse_set_property(parser, name)
             parser.parse_punctuation(",")
             parser.parse_keyword("identity")
-        identities = _parse_identities(parser)
+        identities = parse_identities(parser)
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
-        value = _resolve_future(parser, future)
-        results = _parse_result_types(parser)
+        value = resolve_future(parser, future)
+        results = parse_result_types(parser)
         reduce = cls.build(
             operands=[value, identities],
             result_types=[results],
@@ -370,7 +376,7 @@ class InterTileReduceOp(IRDLOperation, HasOldForm):
             yield "M15", IDENTITIES_MATCH
 
     def print(self, printer: Printer) -> None:
-        _print_consumer_head(printer, self.future, self.consumer_tiles_per_group)
+        print_consumer_head(printer, self.future, self.consumer_tiles_per_group)
         printer.print_string(", ")
         if self.producer_dependency_per_consumer is not None:
             printer.print_string("producer_dependency_per_consumer = ")
@@ -383,7 +389,7 @@ class InterTileReduceOp(IRDLOperation, HasOldForm):
             printer.print_list(self.identities.types, printer.print_attribute)
         printer.print_string(")")
         print_attributes(printer, self, leave_out=("consumer_tiles_per_group", "producer_dependency_per_consumer"))
-        _print_future_and_results(printer, self.future, self.reduced.types)
+        print_future_and_results(printer, self.future, self.reduced.types)
         printer.print_string(" ")
         printer.print_region(self.reducer)
 
@@ -393,31 +399,31 @@ class InterTileReduceOp(IRDLOperation, HasOldForm):
             raise VerifyException(RESULTS_MATCH)
         if not _same_but_units(self.identities.types, partials):
             raise VerifyException(IDENTITIES_MATCH)
-        _verify_consumers(self.consumer_tiles_per_group.data)
-        _verify_dependency(self.producer_dependency_per_consumer)
-        self._verify_reducer(partials)
-
-    def _verify_reducer(self, partials: Sequence[Attribute]) -> None:
-        arguments = [argument.type for argument in self.reducer.block.args]
-        if len(arguments) != 2 * len(partials):
-            raise VerifyException(f"reducer region must take 2*N arguments, got {len(arguments)}")
-        pairs = zip(arguments[: len(partials)], arguments[len(partials) :], partials, strict=True)
-        for position, (left, right, partial) in enumerate(pairs):
-            if left != partial or right != partial:
-                raise VerifyException(f"reducer region argument pair #{position} must both have partial type {partial}")
-        last = self.reducer.block.last_op
-        if not isinstance(last, YieldReducedOp):
-            raise VerifyException("reducer region must end with ktdp.yield_reduced")
-        if len(last.arguments) != len(partials):
-            raise VerifyException(f"yield_reduced yields {len(last.arguments)} values but expected {len(partials)}")
-        for position, (yielded, partial) in enumerate(zip(last.arguments.types, partials, strict=True)):
-            if yielded != partial:
-                raise VerifyException(
-                    f"yield_reduced operand #{position} type {yielded} must match partial type {partial}"
-                )
+        verify_consumers(self.consumer_tiles_per_group.data)
+        verify_dependency(self.producer_dependency_per_consumer)
+        verify_reducer(self.reducer, partials)
 
 
-def _parse_identities(parser: Parser) -> Sequence[SSAValue]:
+def verify_reducer(reducer: Region, partials: Sequence[Attribute]) -> None:
+    """Raises where a region does not take two contributions and yield one."""
+    arguments = [argument.type for argument in reducer.block.args]
+    if len(arguments) != 2 * len(partials):
+        raise VerifyException(f"reducer region must take 2*N arguments, got {len(arguments)}")
+    pairs = zip(arguments[: len(partials)], arguments[len(partials) :], partials, strict=True)
+    for position, (left, right, partial) in enumerate(pairs):
+        if left != partial or right != partial:
+            raise VerifyException(f"reducer region argument pair #{position} must both have partial type {partial}")
+    last = reducer.block.last_op
+    if not isinstance(last, YieldReducedOp):
+        raise VerifyException("reducer region must end with ktdp.yield_reduced")
+    if len(last.arguments) != len(partials):
+        raise VerifyException(f"yield_reduced yields {len(last.arguments)} values but expected {len(partials)}")
+    for position, (yielded, partial) in enumerate(zip(last.arguments.types, partials, strict=True)):
+        if yielded != partial:
+            raise VerifyException(f"yield_reduced operand #{position} type {yielded} must match partial type {partial}")
+
+
+def parse_identities(parser: Parser) -> Sequence[SSAValue]:
     position = parser.pos
     parser.parse_punctuation("(")
     if parser.parse_optional_punctuation(")") is not None:
