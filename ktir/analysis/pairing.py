@@ -171,12 +171,13 @@ class Traits:
     def likeness(self, first: Operation, second: Operation) -> int:
         """How likely two operations are versions of one; 0 for those that are not."""
         one, other = self.of(first), self.of(second)
-        named = any(one.names) or any(other.names)
+        named = any(one.names) and any(other.names)
         same_names = named and one.names == other.names
+        renamed = named and not same_names
         if one.operation == other.operation:
-            if one.attributes != other.attributes and named and not same_names:
+            if one.attributes != other.attributes and renamed:
                 return 0
-        elif not one.types or one.types != other.types or (named and not same_names):
+        elif not one.types or one.types != other.types or renamed:
             return 0
         return (
             SAME_OPERATION * (one.operation == other.operation)

@@ -10,6 +10,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -30,10 +31,35 @@ class UsageError(Exception):
 
 
 class _Parser(argparse.ArgumentParser):
-    """Raises instead of exiting, so that usage errors can be JSON as well."""
+    """Raises instead of exiting, so that usage errors can be JSON as well, and guesses what a wrong word meant."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message, self.format_usage())
+
+    def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride] - the stubs have one form a call
+        self, args: Any = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """Refuses what is left over here, where the options that might be meant are known."""
+        parsed, rest = super().parse_known_args(args, namespace)
+        if rest:
+            known = [word for action in self._actions for word in action.option_strings]
+            self.error(f"unrecognized arguments: {' '.join(rest)}{guess(rest[0].partition('=')[0], known)}")
+        return parsed, rest
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            known = [str(choice) for choice in action.choices]
+            raise argparse.ArgumentError(action, f"there is no {value!r}{guess(str(value), known) or _all_of(known)}")
+
+
+def guess(word: str, known: Sequence[str]) -> str:
+    """``; did you mean ..?`` where a known word looks like ``word``."""
+    near = get_close_matches(word, known, n=2, cutoff=0.6)
+    return f"; did you mean {' or '.join(near)}?" if near else ""
+
+
+def _all_of(known: Sequence[str]) -> str:
+    return f"; choose from {', '.join(known)}"
 
 
 def version_text() -> str:
@@ -50,6 +76,7 @@ def build_parser() -> argparse.ArgumentParser:
         epilog="ktir COMMAND --help shows examples. ktir-opt transforms IR text.",
     )
     parser.add_argument("--version", action="version", version=version_text())
+    parser.add_argument("--json", action="store_true", help="one JSON object on standard output instead of text")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name in COMMANDS:
         module = _command(name)
@@ -61,8 +88,20 @@ def build_parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         module.add_arguments(sub)
-        sub.add_argument("--json", action="store_true", help="one JSON object on standard output instead of text")
+        sub.usage = _usage(sub)
+        sub.add_argument(
+            "--json",
+            action="store_true",
+            default=argparse.SUPPRESS,
+            help="one JSON object on standard output instead of text",
+        )
     return parser
+
+
+def _usage(parser: argparse.ArgumentParser) -> str:
+    """A synopsis of one line; the options are listed below it."""
+    words = [str(each.metavar) for each in parser._actions if not each.option_strings]  # pyright: ignore[reportPrivateUsage]
+    return " ".join([parser.prog, "[options]", *words])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

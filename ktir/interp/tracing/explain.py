@@ -288,7 +288,8 @@ def _alike(tensors: Sequence[Tensor]) -> list[list[Tensor]]:
     """Tensors in several scratchpads of which the same is touched, together."""
     found: dict[tuple[object, ...], list[Tensor]] = {}
     for each in tensors:
-        key = (each.name, each.element, each.shape, each.read, each.written, each.marks.tobytes())
+        name = each.name if each.owner is None else ""
+        key = (name, each.element, each.shape, each.read, each.written, each.marks.tobytes())
         found.setdefault(key, []).append(each)
     return list(found.values())
 
@@ -298,7 +299,8 @@ def _described(alike: Sequence[Tensor]) -> Iterator[str]:
     shape = "x".join(map(str, tensor.shape)) or str(tensor.marks.size)
     owners = [each.owner for each in alike if each.owner is not None]
     space = f"the scratchpads of {ranges(owners)}, each" if len(owners) > 1 else f"{tensor.space},"
-    yield f"{tensor.name}: {shape} {tensor.element} in {space} {tensor.size} bytes"
+    names = ", ".join(dict.fromkeys(each.name for each in alike))
+    yield f"{names}: {shape} {tensor.element} in {space} {tensor.size} bytes"
     for verb, moved, what in (("reads", tensor.read, READ), ("writes", tensor.written, WRITTEN)):
         if moved:
             once = tensor.touched(what)

@@ -18,7 +18,7 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from ktir.errors import FileUnusable, LimitExceeded
+from ktir.errors import FileUnusable, KtirError, LimitExceeded
 from ktir.files import write_whole
 from ktir.interp.numerics import FLOATS, Array
 from ktir.interp.observation import Point
@@ -185,7 +185,7 @@ def load_recording(path: Path) -> Recording:
         for label in [name.removesuffix(".at") for name in entries if name.endswith(".at")]:
             position, number, _ = (int(part) for part in label.split("."))
             _unpack(recording, operations[position], number, label, entries)
-    except (OSError, ValueError, EOFError, BadZipFile, KeyError, IndexError) as error:
+    except (OSError, ValueError, EOFError, BadZipFile, KeyError, IndexError, KtirError) as error:
         raise FileUnusable(
             f"{path} is no trace: {error}", remedy="give a file that ktir run --trace-save wrote"
         ) from None

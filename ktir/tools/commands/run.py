@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -100,7 +101,7 @@ def _execute(arguments: argparse.Namespace, console: Console) -> int:
     machine = job.machine or ("spyre" if timing else None)
     looking = tracing.looking(arguments, console)
     try:
-        with console.step(f"running {job.function}"):
+        with nullcontext() if looking.watch else console.step(f"running {job.function}"):  # watches print meanwhile
             result = api.run(
                 job.module,
                 job.function,
