@@ -1,13 +1,16 @@
-"""V4: whether a program reaches its end with the depths it declares, and if not, what waits for what.
+"""V4: whether a program reaches its end with the depths it declares; if not, why; and how deep is deep enough.
 
 Each queue has one writer and one reader that block, so the order of the units does not matter: one maximal run of the
-tokens decides for all of them. *Peer*: the actor on the other side of what an actor waits for.
+tokens decides for all of them. For the same reason more room never does harm, so that lowering the capacities one after
+the other, each as far as it goes, leads to a vector of which no entry can be lowered. *Peer*: the actor on the other
+side of what an actor waits for.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, cast
 
 from ktir.backends.dataflow.steady_state import SteadyState
@@ -19,6 +22,8 @@ MOST_QUANTA: Final = 64
 """Quanta granted at once; the verdict does not depend on it."""
 MOST_STEPS: Final = 16
 """Grants of an actor before the others have their turn."""
+_PLENTY: Final = 1 << 20
+"""A capacity that is as good as none."""
 _REMEDY: Final = (
     "deepen the queue or add a slot to the buffer that is full, or move the operation that would empty it forward"
 )
@@ -47,6 +52,45 @@ def run_to_verdict(
         if steady.due(steps):
             steady.visit(steps, [other.number for other in ready])
     return explain(machine) if machine.unfinished() else None
+
+
+@dataclass(frozen=True, slots=True)
+class Depths:
+    """Capacities that suffice together, by name: vectors of ``queues`` (0 for one that nothing passes), ``slots`` of
+    rings of tiles. With any one of them lower, the program stops before its end."""
+
+    queues: Mapping[str, int]
+    slots: Mapping[str, int]
+
+
+def minimal_depths(program: Program) -> Depths | None:
+    """A jointly minimal vector of capacities; None if no capacities let the program reach its end.
+
+    It is at most what the program declares, unless that is too little.
+    """
+    capacities = [queue.depth for queue in program.queues] + [buffer.slots for buffer in program.buffers]
+    queues = len(program.queues)
+
+    def suffices(trial: Sequence[int]) -> bool:
+        return run_to_verdict(program, trial[:queues], trial[queues:]) is None
+
+    if not suffices(capacities):
+        capacities = [_PLENTY if capacity else 0 for capacity in capacities]
+        if not suffices(capacities):
+            return None
+    for entry, capacity in enumerate(capacities):
+        least = 0
+        while least < capacity:
+            middle = (least + capacity) // 2
+            if suffices([*capacities[:entry], middle, *capacities[entry + 1 :]]):
+                capacity = middle
+            else:
+                least = middle + 1
+        capacities[entry] = capacity
+    return Depths(
+        {queue.name: depth for queue, depth in zip(program.queues, capacities, strict=False)},
+        {b.name: slots for b, slots in zip(program.buffers, capacities[queues:], strict=True) if b.slots},
+    )
 
 
 def _take_steps(machine: TokenMachine, actor: Actor) -> int:
