@@ -148,7 +148,7 @@ def _peer(machine: TokenMachine, actor: Actor) -> Actor | None:
         return thing.producer if actor.wait == "starved" else thing.consumer
     if isinstance(thing, TokenRing):
         if actor.wait == "starved":
-            return thing.producer
+            return min(thing.producers, key=lambda producer: thing.committed[producer.number], default=None)
         return min(thing.consumers, key=lambda consumer: thing.released[consumer.number], default=None)
     return None
 

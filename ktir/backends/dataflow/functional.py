@@ -137,7 +137,7 @@ class _Run:
                     location=self.program.location,
                 )
         for (core, number), ring in self.state.rings.items():
-            if any(count != ring.committed for count in ring.released.values()):
+            if any(count != ring.full for count in ring.released.values()):
                 buffer = self.program.buffers[number]
                 raise QueueImbalance(
                     f"tiles of buffer {buffer.name} of core {core} were not all acquired and released",

@@ -55,28 +55,30 @@ def _token(state: State, instruction: Instruction) -> Executor:
 
 
 def _reserve(state: State, actor: Actor, ring: Ring, instruction: Instruction) -> bool:
-    if not ring.free:
+    number = actor.code.number
+    if not ring.free(number):
         ring.waiters.append(actor)
         actor.waits_for = f"a free slot of buffer {ring.buffer.name}"
         return False
-    if ring.buffer.per_core:
-        slot = ring.reserved % ring.buffer.slots
+    if ring.buffer.per_core and ring.reserved[number] == max(ring.reserved.values()):
+        slot = ring.reserved[number] % ring.buffer.slots
         start = actor.core * state.span + ring.buffer.offset + slot * ring.buffer.size
         state.shadow[start : start + ring.buffer.size] = 0
-    ring.reserved += 1
+    ring.reserved[number] += 1
     return True
 
 
 def _commit(state: State, actor: Actor, ring: Ring, instruction: Instruction) -> bool:
-    if ring.reserved <= ring.committed:
+    number = actor.code.number
+    if ring.reserved.get(number, 0) <= ring.committed.get(number, 0):
         raise QueueMisuse(f"dfp.commit of buffer {ring.buffer.name} without a reserve", location=instruction.location)
-    ring.committed += 1
+    ring.committed[number] += 1
     state.wake(ring.waiters)
     return True
 
 
 def _acquire(state: State, actor: Actor, ring: Ring, instruction: Instruction) -> bool:
-    if ring.acquired[actor.code.number] >= ring.committed:
+    if ring.acquired[actor.code.number] >= ring.full:
         ring.waiters.append(actor)
         actor.waits_for = f"a full slot of buffer {ring.buffer.name} from {ring.buffer.producer}"
         return False

@@ -82,14 +82,21 @@ class Ring:
 
     def __init__(self, buffer: Buffer) -> None:
         self.buffer = buffer
-        self.reserved = self.committed = 0
+        self.reserved: dict[int, int] = {}
+        self.committed: dict[int, int] = {}
         self.acquired: dict[int, int] = {}
         self.released: dict[int, int] = {}
         self.waiters: list[Actor] = []
 
+    def free(self, producer: int) -> int:
+        """Slots that ``producer`` may reserve."""
+        reserved = self.reserved[producer]
+        return self.buffer.slots - reserved + min(self.released.values(), default=reserved)
+
     @property
-    def free(self) -> int:
-        return self.buffer.slots - self.reserved + min(self.released.values(), default=self.reserved)
+    def full(self) -> int:
+        """Tiles that every producer has committed so far."""
+        return min(self.committed.values(), default=0)
 
 
 class Actor:
@@ -122,15 +129,20 @@ class State:
         self.actors = [Actor(code, core) for core, code in program.actors]
         self.at_barrier: list[Actor] = []
         self.ready: deque[Actor] = deque()
-        self._find_consumers()
+        self._find_ends()
 
-    def _find_consumers(self) -> None:
+    def _find_ends(self) -> None:
+        """Who fills and who takes tiles of each ring, before the first one moves."""
         for actor in self.actors:
             for instruction in actor.code.instructions:
-                if instruction.kind == "acquire" and instruction.ring is not None:
-                    ring = self.ring(actor.core, instruction.ring)
-                    ring.acquired.setdefault(actor.code.number, 0)
-                    ring.released.setdefault(actor.code.number, 0)
+                if instruction.ring is None or instruction.kind not in ("reserve", "acquire"):
+                    continue
+                ring, number = self.ring(actor.core, instruction.ring), actor.code.number
+                ends = (
+                    (ring.reserved, ring.committed) if instruction.kind == "reserve" else (ring.acquired, ring.released)
+                )
+                for counted in ends:
+                    counted.setdefault(number, 0)
 
     # -------------------------------------------------------------------------------------------------------- resources
 
@@ -252,9 +264,10 @@ class State:
             return 0
         ring = self.ring(actor.core, buffer)
         if access.writes:
-            if ring.reserved <= ring.committed:
+            committed = ring.committed.get(actor.code.number, 0)
+            if ring.reserved.get(actor.code.number, 0) <= committed:
                 raise self._not_held(access, instruction)
-            return ring.committed % buffer.slots
+            return committed % buffer.slots
         released = ring.released.get(actor.code.number, 0)
         if ring.acquired.get(actor.code.number, 0) - released <= access.slot:
             raise self._not_held(access, instruction)

@@ -94,22 +94,27 @@ class TokenQueue:
 
 
 class TokenRing:
-    """Slots of a ring of tiles: reserved and committed by the producer, acquired and released by each consumer."""
+    """Slots of a ring of tiles: reserved and committed by each producer, acquired and released by each consumer.
 
-    __slots__ = ("acquired", "buffer", "committed", "consumers", "number", "producer", "released", "reserved", "slots")
+    Several producers are one unit on several corelets; a tile is full when all of them have committed it.
+    """
+
+    __slots__ = ("acquired", "buffer", "committed", "consumers", "number", "producers", "released", "reserved", "slots")
 
     def __init__(self, number: int, buffer: Buffer, slots: int) -> None:
         self.number, self.buffer, self.slots = number, buffer, slots
-        self.reserved = self.committed = 0
+        self.reserved: dict[int, int] = {}
+        self.committed: dict[int, int] = {}
         self.acquired: dict[int, int] = {}
         self.released: dict[int, int] = {}
-        self.producer: Actor | None = None
+        self.producers: list[Actor] = []
         self.consumers: list[Actor] = []
 
     def state(self) -> list[int]:
         """Reserved, committed, acquired and released tiles from the last tile that all gave back on."""
-        counts = (self.reserved, self.committed, *self.acquired.values(), *self.released.values())
-        base = min(counts)
+        each = (self.reserved, self.committed, self.acquired, self.released)
+        counts = [count for counted in each for count in counted.values()]
+        base = min(counts, default=0)
         return [count - base for count in counts]
 
 
@@ -204,7 +209,9 @@ class TokenMachine:
             for queue in use.pushes:
                 actor.queues[queue.number].producer = actor
             for buffer in use.fills:
-                self.ring(actor, buffer).producer = actor
+                ring = self.ring(actor, buffer)
+                ring.producers.append(actor)
+                ring.reserved[actor.number] = ring.committed[actor.number] = 0
             for buffer in use.reads:
                 ring = self.ring(actor, buffer)
                 ring.consumers.append(actor)
@@ -381,26 +388,27 @@ class TokenMachine:
 
     def _reserve(self, actor: Actor, instruction: Instruction) -> bool:
         ring = self.ring(actor, cast("Buffer", instruction.ring))
-        if ring.reserved - min(ring.released.values(), default=ring.reserved) >= ring.slots:
+        reserved = ring.reserved[actor.number]
+        if reserved - min(ring.released.values(), default=reserved) >= ring.slots:
             self._wait(actor, "blocked", ring)
             return False
-        ring.reserved += 1
+        ring.reserved[actor.number] += 1
         return True
 
     def _commit(self, actor: Actor, instruction: Instruction) -> bool:
         ring = self.ring(actor, cast("Buffer", instruction.ring))
-        if ring.committed >= ring.reserved:
+        if ring.committed.get(actor.number, 0) >= ring.reserved.get(actor.number, 0):
             raise QueueMisuse(
                 f"dfp.commit of buffer {ring.buffer.name} without a reserve", location=instruction.location
             )
-        ring.committed += 1
+        ring.committed[actor.number] += 1
         for consumer in ring.consumers:
             self._wake_from(ring, consumer)
         return True
 
     def _acquire(self, actor: Actor, instruction: Instruction) -> bool:
         ring = self.ring(actor, cast("Buffer", instruction.ring))
-        if ring.acquired[actor.number] >= ring.committed:
+        if ring.acquired[actor.number] >= min(ring.committed.values(), default=0):
             self._wait(actor, "starved", ring)
             return False
         ring.acquired[actor.number] += 1
@@ -413,8 +421,8 @@ class TokenMachine:
                 f"dfp.release of buffer {ring.buffer.name} without an acquire", location=instruction.location
             )
         ring.released[actor.number] += 1
-        if ring.producer is not None:
-            self._wake_from(ring, ring.producer)
+        for producer in ring.producers:
+            self._wake_from(ring, producer)
         return True
 
     def _wake_from(self, ring: TokenRing, actor: Actor) -> None:

@@ -88,7 +88,10 @@ def _ring_faults(program: Program) -> Iterator[KtirError]:
                 last[instruction.ring.number, code.number] = instruction
                 for core in code.cores:
                     counts[instruction.ring.number, core, code.number][instruction.kind] += instruction.executions(core)
-    produced = {(number, core): found["commit"] for (number, core, _), found in counts.items() if found["reserve"]}
+    produced: dict[tuple[int, int], int] = {}
+    for (number, core, _), found in counts.items():
+        if found["reserve"]:
+            produced[number, core] = max(produced.get((number, core), 0), found["commit"])
     reported: set[tuple[int, int]] = set()
     for (number, core, code), found in sorted(counts.items()):
         fault = _ring_fault(program, number, core, program.units[code], found, produced.get((number, core), 0))
@@ -100,11 +103,14 @@ def _ring_faults(program: Program) -> Iterator[KtirError]:
 def _ring_fault(
     program: Program, number: int, core: int, code: UnitCode, found: dict[str, int], committed: int
 ) -> str | None:
-    name = f"buffer {program.buffers[number].name} of core {core}: {code.unit}"
+    unit = f"{code.unit} of corelet {code.corelet}" if code.corelet else code.unit
+    name = f"buffer {program.buffers[number].name} of core {core}: {unit}"
     if found["reserve"] != found["commit"]:
         return f"{name} reserves {found['reserve']} tiles and commits {found['commit']}"
     if found["acquire"] != found["release"]:
         return f"{name} acquires {found['acquire']} tiles and releases {found['release']}"
+    if found["reserve"] and found["commit"] != committed:
+        return f"{name} commits {found['commit']} tiles, another corelet {committed}"
     takes = not found["reserve"] and (found["acquire"] or code.unit in program.buffers[number].consumers)
     if takes and found["acquire"] != committed:
         return f"{name} takes {found['acquire']} tiles, {committed} are committed"

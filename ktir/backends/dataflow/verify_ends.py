@@ -1,8 +1,8 @@
 """V2: every queue and ring of tiles has exactly the producer and the consumers it declares, on paths that exist.
 
 A queue joins two units that the machine joins; only the first pushes and only the second pops. A ring of tiles is
-filled by one unit of a core and read by all units it lists and no other. All units meet at the same barriers. A unit of
-a core and corelet has one program.
+filled by one unit of a core, perhaps on several corelets, and read by all units it lists and no other. All units meet
+at the same barriers. A unit of a core and corelet has one program.
 """
 
 from __future__ import annotations
@@ -119,9 +119,9 @@ def _members_of(program: Program, buffer: Buffer) -> Iterator[KtirError]:
             if "acquire" in kinds:
                 of_core.take.append(code)
     for core, found in sorted(members.items()):
-        if len(found.fill) != 1:
+        if not found.fill:
             yield QueueMisuse(
-                f"buffer {buffer.name} has {len(found.fill)} units that fill it on core {core}, expected one",
+                f"buffer {buffer.name} has no unit that fills it on core {core}, but {buffer.producer} is its producer",
                 location=buffer.location,
             )
             return

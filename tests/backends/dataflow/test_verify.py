@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, f16, f32, i64
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from ktir.backends.dataflow.deadlock import run_to_verdict
 from ktir.backends.dataflow.resolve import compile_program
@@ -13,7 +13,7 @@ from ktir.backends.dataflow.verify import check, verify
 from ktir.dialect import dfp
 from ktir.errors import DataflowDeadlock, KtirError
 from ktir.machine import Machine, load
-from tests.backends.dataflow.programs import Program, matmul_program, pointwise_program
+from tests.backends.dataflow.programs import Program, Unit, matmul_program, pointwise_program
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +81,12 @@ def widen_region(p: Program) -> None:
     block.insert_op_before(erf, block.first_op)
 
 
+def one_tile(unit: Unit, buffer: SSAValue) -> None:
+    """Fills a single tile."""
+    unit.add(dfp.ReserveOp(buffer))
+    unit.add(dfp.CommitOp(buffer))
+
+
 def share_bytes(p: Program) -> None:
     set_property(p.find(dfp.BufferOp, 4), "offset", number(0))
 
@@ -141,9 +147,16 @@ CASES: list[Case] = [
     (
         "V2",
         lambda: pointwise_program(1),
-        lambda p: add_unit(p, "lx_st", lambda u: u.add(dfp.ReserveOp(p.find(dfp.BufferOp, 5).result)), corelet=1),
+        lambda p: p.find(dfp.UnitOp, 3).detach(),
         "QueueMisuse",
-        "2 units that fill it",
+        "no unit that fills it",
+    ),
+    (
+        "V3",
+        lambda: pointwise_program(2),
+        lambda p: add_unit(p, "lx_st", lambda u: one_tile(u, p.find(dfp.BufferOp, 5).result), corelet=1),
+        "QueueImbalance",
+        "commits 1 tiles, another corelet 2",
     ),
     (
         "V2",
