@@ -19,7 +19,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 SAME_OPERATION, SAME_TYPES, SAME_ATTRIBUTES, SAME_NAMES, SAME_EXPRESSION = 4, 2, 2, 3, 3
-MOST_CELLS = 1_000_000
+MOST_CELLS = 250_000
 """Pairs of a block that are weighed; longer blocks are compared in a window around the diagonal of that many."""
 
 
@@ -108,8 +108,8 @@ def _best_order(
     best = [[0] * (len(right) + 1) for _ in range(len(left) + 1)]
     for i in range(len(left) - 1, -1, -1):
         row, below = best[i], best[i + 1]
-        for j in range(len(right) - 1, -1, -1):
-            likeness = traits.likeness(left[i], right[j]) if abs(i - j) <= window else 0
+        for j in range(min(len(right) - 1, i + window), max(0, i - window) - 1, -1):
+            likeness = traits.likeness(left[i], right[j])
             paired = likeness + below[j + 1] if likeness else 0
             row[j] = max(paired, below[j], row[j + 1])
     i = j = 0
