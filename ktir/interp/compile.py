@@ -29,11 +29,9 @@ Step = Callable[[Frame], None]
 Rule = Callable[[Any, Sequence[Value], Sequence[Array | None]], Array]
 """Which elements of a result are undefined: from the result, the operands and their masks."""
 
-DIALECTS = (
-    *("arith", "math", "linalg", "tensor", "scf", "func", "memref", "affine", "ktdp", "ktg"),
-    *("inter_tile", "inter_tile_shares"),
-)
-"""The files with tables, without their ``_ops``."""
+FILES: Mapping[str, Sequence[str]] = MappingProxyType({"ktdp": ("ktdp", "inter_tile", "inter_tile_shares")})
+"""The files with the tables of a dialect, without their ``_ops``, where it is not one with the dialect's name."""
+DIALECTS = frozenset(("arith", "math", "linalg", "tensor", "scf", "func", "memref", "affine", "ktdp", "ktg"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +70,11 @@ CompileOperation = Callable[["FunctionCompiler", Operation], "Step | None"]
 
 
 @cache
-def operation_table() -> Mapping[str, CompileOperation]:
-    """All operations that have a meaning, by name."""
+def operations_of(dialect: str) -> Mapping[str, CompileOperation]:
+    """All operations of a dialect that have a meaning, by name. Loaded when the first one is compiled."""
     table: dict[str, CompileOperation] = {}
-    for dialect in DIALECTS:
-        table |= import_module(f"ktir.interp.{dialect}_ops").OPERATIONS
+    for file in FILES.get(dialect, (dialect,)) if dialect in DIALECTS else ():
+        table |= import_module(f"ktir.interp.{file}_ops").OPERATIONS
     return MappingProxyType(table)
 
 
@@ -131,7 +129,6 @@ class FunctionCompiler:
     def block(self, block: Block, op: Operation) -> Code:
         arguments = tuple(self.slot(argument) for argument in block.args)
         watched = self.observation if self.observation is not None and self.observation.holds(block) else None
-        table = operation_table()
         last_uses = _last_uses(block)
         steps: list[Step] = []
         results: tuple[int, ...] = ()
@@ -139,7 +136,7 @@ class FunctionCompiler:
             if inner.name in TERMINATORS:
                 results = tuple(self.slot(value) for value in inner.operands)
                 continue
-            compile_operation = table.get(inner.name)
+            compile_operation = operations_of(inner.name.partition(".")[0]).get(inner.name)
             if compile_operation is None:
                 raise self.site(inner).fail(
                     UnknownOperation, "has no meaning for the executor", "lower it, or write it with other operations"
