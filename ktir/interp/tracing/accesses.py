@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +13,12 @@ from ktir.interp.memory import (
     Access,
     DistributedView,
     IndirectTile,
+    Piece,
     Pieces,
     Strided,
     Tile,
     View,
+    box_offsets,
     index_access,
     resolve,
     spread,
@@ -48,6 +50,11 @@ class Touch:
     offset: int
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
+
+    @property
+    def start(self) -> int:
+        """The place of the first element of the allocation, 0 where there is none."""
+        return 0 if self.allocation is None else self.allocation.start // self.view.element.itemsize
 
     @property
     def nbytes(self) -> int:
@@ -92,13 +99,15 @@ def view_name(point: Point, view: View | DistributedView, names: Mapping[SSAValu
     return names.get(base, f"%{UNNAMED}") if base is not None else f"%{UNNAMED}"
 
 
-def touches(tile: Tile | IndirectTile, frame: Frame, site: Site, row: int) -> Iterator[Touch]:
-    """What the core at ``row`` of the frame accesses through a tile, by the views that hold it."""
+def pieces_of(tile: Tile | IndirectTile, frame: Frame, site: Site) -> list[Piece]:
+    """The accesses that a tile stands for on all cores of a frame."""
     access = resolve(tile, frame, site)
-    if not isinstance(access, Pieces):
-        yield from _touch(access, frame, row, None)
-        return
-    for piece in access.parts:
+    return access.parts if isinstance(access, Pieces) else [Piece(access, (), None)]
+
+
+def touches(pieces: Sequence[Piece], frame: Frame, row: int) -> Iterator[Touch]:
+    """What the core at ``row`` of the frame touches, by the views that hold it."""
+    for piece in pieces:
         yield from _touch(piece.access, frame, row, piece.rows)
 
 
@@ -120,19 +129,20 @@ def places_stored(point: Point, frame: Frame) -> Lanes | None:
     tile = tile_at(point, frame)
     if tile is None or point.op.name != "ktdp.store":
         return None
-    rows: list[list[int]] = []
-    for row in range(frame.n):
-        found = list(touches(tile, frame, point.site, row))
-        first = [each.places - (each.allocation.start // each.view.element.itemsize if each.allocation else 0)
-                 for each in found]  # fmt: skip
-        box = [limit for each in found[:1] for pair in each.box() for limit in pair]
-        if not first:
-            rows.append([0])
-            continue
-        low, high = min(int(part.min()) for part in first), max(int(part.max()) for part in first)
-        rows.append([sum(part.size for part in first), sum(int(part.sum()) for part in first), low, high, *box])
+    pieces = pieces_of(tile, frame, point.site)
+    rows = [_numbers(list(touches(pieces, frame, row))) for row in range(frame.n)]
     width = max(map(len, rows))
     return Lanes(np.array([row + [-1] * (width - len(row)) for row in rows], np.int64))
+
+
+def _numbers(found: Sequence[Touch]) -> list[int]:
+    """How many elements, the sum, the lowest and the highest of their places, and the box in the first view."""
+    parts = [each.places - each.start for each in found]
+    if not parts:
+        return [0]
+    low, high = min(int(part.min()) for part in parts), max(int(part.max()) for part in parts)
+    box = [limit for pair in found[0].box() for limit in pair]
+    return [sum(part.size for part in parts), sum(int(part.sum()) for part in parts), low, high, *box]
 
 
 def places_text(numbers: Array) -> str:
@@ -148,8 +158,7 @@ def places_text(numbers: Array) -> str:
 
 def _touch(access: Access, frame: Frame, row: int, rows: Array | None) -> Iterator[Touch]:
     """``rows`` are the rows of the frame that the rows of the access, or its elements, belong to; None for all."""
-    lists = access.index() if isinstance(access, Strided) else access.places
-    places, at = _places(lists, row, rows)
+    places, at = _places(access, row, rows)
     if not places.size:
         return
     view, size = access.view, access.view.element.itemsize
@@ -164,17 +173,33 @@ def _touch(access: Access, frame: Frame, row: int, rows: Array | None) -> Iterat
     yield Touch(view, owner, allocation, places, offset, tuple(numbers[:rank]), tuple(numbers[rank:]))
 
 
-def _places(lists: Array, row: int, rows: Array | None) -> tuple[Array, int]:
+def _places(access: Access, row: int, rows: Array | None) -> tuple[Array, int]:
     """The places of one row of the frame, flat, and which row of the access that is."""
+    lead = _lead(access)
     if rows is None:
-        return lists[row if len(lists) > 1 else 0].ravel(), row
-    if len(lists) == 1 and rows.size == lists.size > 1:
-        return lists.ravel()[rows.ravel() == row], row
+        return _row(access, row if lead > 1 else 0), row
+    if lead == 1 and not isinstance(access, Strided) and rows.size == access.places.size > 1:
+        return access.places.ravel()[rows.ravel() == row], row
     position = np.nonzero(rows == row)[0]
     if not len(position):
         return np.empty(0, np.int64), row
     at = int(position[0])
-    return lists[at if len(lists) > 1 else 0].ravel(), at
+    return _row(access, at if lead > 1 else 0), at
+
+
+def _lead(access: Access) -> int:
+    """The rows of an access."""
+    if isinstance(access, Strided):
+        return 1 if isinstance(access.at, int) else len(access.at)
+    return len(access.places)
+
+
+def _row(access: Access, at: int) -> Array:
+    """The places of a row of an access."""
+    if not isinstance(access, Strided):
+        return access.places[at].ravel()
+    first = access.at if isinstance(access.at, int) else int(access.at[at])
+    return (first + box_offsets(access.shape, access.strides)).ravel()
 
 
 def _number(value: Any, row: int) -> int:
@@ -184,4 +209,4 @@ def _number(value: Any, row: int) -> int:
     return int(value[row if len(value) > 1 else 0])
 
 
-__all__ = ["Touch", "looked_up", "places_stored", "places_text", "tile_at", "touches", "view_name"]
+__all__ = ["Touch", "looked_up", "pieces_of", "places_stored", "places_text", "tile_at", "touches", "view_name"]

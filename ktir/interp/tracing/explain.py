@@ -19,7 +19,7 @@ from xdsl.ir import Operation, SSAValue
 from ktir.errors import ArgumentError
 from ktir.interp.numerics import Array
 from ktir.interp.observation import Point
-from ktir.interp.tracing.accesses import Touch, looked_up, tile_at, touches, view_name
+from ktir.interp.tracing.accesses import Touch, looked_up, pieces_of, tile_at, touches, view_name
 from ktir.interp.tracing.references import Iteration, iteration_of
 from ktir.interp.tracing.trace import iteration_text
 from ktir.interp.tracing.watch import ranges
@@ -138,7 +138,7 @@ class Explain:
         row = int(rows[0])
         for touch in looked_up(tile, frame, point.site, row):
             self._note(point, "index", touch, frame, row)
-        for touch in touches(tile, frame, point.site, row):
+        for touch in touches(pieces_of(tile, frame, point.site), frame, row):
             self._note(point, "store" if point.op.name == "ktdp.store" else "load", touch, frame, row)
 
     def finish(self) -> None:

@@ -23,7 +23,7 @@ from ktir.errors import ArgumentError, ValueNotFound
 from ktir.interp.memory import Arena
 from ktir.interp.numerics import Array
 from ktir.interp.observation import Point
-from ktir.interp.tracing.accesses import places_stored, places_text, tile_at, touches
+from ktir.interp.tracing.accesses import pieces_of, places_stored, places_text, tile_at, touches
 from ktir.interp.tracing.numbers import USUAL, Difference, Lanes, Tolerance, difference
 from ktir.interp.tracing.recording import STORED, Recording, Visit
 from ktir.interp.values import Frame, Value
@@ -202,13 +202,14 @@ class Arrays:
         if tile is None or point.op.name != "ktdp.store" or not self._pointers.intersection(self.arrays):
             return
         iterations: dict[int, Iteration] = {}
+        pieces = pieces_of(tile, frame, point.site)
         for row, core in enumerate(frame.cores.tolist()):
-            for touch in touches(tile, frame, point.site, row):
+            for touch in touches(pieces, frame, row):
                 if touch.allocation is None or touch.allocation.name not in self.arrays:
                     continue
                 written = self._writing(touch.allocation, touch.view.element.dtype, frame)
-                first = touch.allocation.start // touch.view.element.itemsize
-                written.event[touch.places - first], written.core[touch.places - first] = len(self._events), core
+                places = touch.places - touch.start
+                written.event[places], written.core[places] = len(self._events), core
                 iterations[core] = iteration_of(point, frame, row)
         self._events.append((point, iterations))
 
