@@ -13,8 +13,9 @@ from typing import cast
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, SSAValue
 
-from ktir.analysis.iteration_space import IterationDim, IterationSpace, is_free
+from ktir.analysis.iteration_space import IterationDim, IterationSpace
 from ktir.analysis.layout_rules import element_bytes
+from ktir.analysis.tensor_views import is_free
 from ktir.machine import Machine
 from ktir.maths.ownership import ceil_div
 

@@ -19,8 +19,9 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, NoneAttr, TensorType
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from ktir.analysis.iteration_space import IterationSpace, Load, Unfit, iteration_space, shape_of
+from ktir.analysis.iteration_space import IterationSpace, Load, iteration_space
 from ktir.analysis.layout_rules import Layout, default_layout, element_bytes, layouts_of
+from ktir.analysis.tensor_views import Unfit, shape_of
 from ktir.dialect.ktg import KernelOp
 from ktir.machine import Machine
 from ktir.maths.ownership import ceil_div

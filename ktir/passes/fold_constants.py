@@ -32,7 +32,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from ktir.analysis.iteration_space import VIEWS, is_free, shape_of, view_source
+from ktir.analysis.tensor_views import VIEWS, is_free, shape_of, view_source
 from ktir.dialect.ktg import GatherOp
 from ktir.passes.fuse import is_pointwise
 from ktir.passes.graph import erase_unused, graph_functions

@@ -27,8 +27,9 @@ from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from ktir.analysis.iteration_space import VIEWS, Unfit, is_free, iteration_space, view_source
+from ktir.analysis.iteration_space import iteration_space
 from ktir.analysis.layout_rules import DENSE
+from ktir.analysis.tensor_views import VIEWS, Unfit, is_free, view_source
 from ktir.analysis.tile_sizes import independent_tiles, smallest_footprint
 from ktir.dialect.ktg import FoldOp, GatherOp, KernelOp, YieldOp
 from ktir.dialect.locations import location_of

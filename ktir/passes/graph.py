@@ -8,7 +8,8 @@ from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, TensorType
 
-from ktir.analysis.iteration_space import IterationSpace, Unfit, iteration_space
+from ktir.analysis.iteration_space import IterationSpace, iteration_space
+from ktir.analysis.tensor_views import Unfit
 from ktir.dialect.context import KtirContext
 from ktir.dialect.ktg import KernelOp
 from ktir.dialect.locations import location_of

@@ -32,8 +32,10 @@ from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 
-from ktir.analysis.iteration_space import Load, Names, Store, Table, is_free, view_source
+from ktir.analysis.dimension_kinds import Names
+from ktir.analysis.iteration_space import Load, Store, Table
 from ktir.analysis.schedule import Schedule
+from ktir.analysis.tensor_views import is_free, view_source
 from ktir.dialect.ktdp import (
     AccessTileType,
     ConstructAccessTileOp,

@@ -12,8 +12,8 @@ from typing import cast
 from xdsl.dialects.builtin import DenseArrayBase, TensorType, i64
 from xdsl.ir import Attribute, SSAValue
 
-from ktir.analysis.iteration_space import VIEWS
 from ktir.analysis.launches import VALUE_RANGE
+from ktir.analysis.tensor_views import VIEWS
 from ktir.dialect.ktg import GatherOp, KernelOp
 
 
