@@ -75,8 +75,9 @@ def halves(*shape: int, seed: int) -> Any:
 
 
 def matmul(size: int) -> Benchmark:
-    """``x @ y`` on 8 x 4 cores, 64 of the inner dimension at a time; each block is rounded to f16."""
-    m, n, k = size // 8, size // 4, 64
+    """``x @ y``, tiles of at most 256 x 512 on at least 8 x 4 cores, 64 of the inner dimension at a time; each block is
+    rounded to f16."""
+    m, n, k = min(256, size // 8), min(512, size // 4), 64
     whole, out = (size, size), shaped("tensor", (m, n), "f16")
     lines = [
         "%i, %j = ktdp.get_compute_tile_id : index, index",
@@ -104,7 +105,7 @@ def matmul(size: int) -> Benchmark:
         "z_ptr": np.zeros(whole, HALF),
     }
     return Benchmark(
-        f"matmul {size}", function("x y z", (8, 4), lines), inputs, "z_ptr",
+        f"matmul {size}", function("x y z", (size // m, size // n), lines), inputs, "z_ptr",
         lambda x_ptr, y_ptr, z_ptr: x_ptr @ y_ptr, 0.02 * size**0.5,
     )  # fmt: skip
 
@@ -215,9 +216,91 @@ def add(millions: int) -> Benchmark:
     )  # fmt: skip
 
 
+def gather(size: int) -> Benchmark:
+    """``size`` x ``size`` elements, each from the row that one index names and the column that another one does."""
+    whole, rows = (size, size), size // 32
+    ints = shaped("memref", whole, "i32")
+    lines = [
+        "%core = ktdp.get_compute_tile_id : index",
+        *constants(0, rows),
+        *(view(name, *whole) for name in "xz"),
+        *(view(name, *whole, "i32") for name in "ij"),
+        f"%row = arith.muli %core, %c{rows} : index",
+        "%p = ktdp.construct_indirect_access_tile intermediate_variables(%m, %k) "
+        "%x[ind(%i[%row + %m, %k]), ind(%j[%row + %m, %k])] {"
+        f" variables_space_set = {box(rows, size)}, variables_space_order = affine_map<(d0, d1) -> (d0, d1)> }} : "
+        f"{shaped('memref', whole, 'f16')}, {ints}, {ints} -> {shaped('!ktdp.access_tile', (rows, size), 'index')}",
+        load("a", "p", (rows, size)),
+        tile("q", "z", "%row, %c0", (rows, size), whole),
+        store("a", "q", (rows, size)),
+    ]
+    rng = np.random.default_rng(3)
+    inputs = {"x_ptr": halves(*whole, seed=1), "z_ptr": np.zeros(whole, HALF)}
+    inputs |= {f"{name}_ptr": rng.integers(0, size, whole, np.int32) for name in "ij"}
+    return Benchmark(
+        f"gather {size}", function("x i j z", (32,), lines), inputs, "z_ptr",
+        lambda x_ptr, i_ptr, j_ptr, z_ptr: x_ptr[i_ptr, j_ptr], 0.0,
+    )  # fmt: skip
+
+
+def gather_rows(size: int) -> Benchmark:
+    """``size`` rows of ``size`` elements, each the row that an index names."""
+    whole, rows = (size, size), size // 32
+    lines = [
+        "%core = ktdp.get_compute_tile_id : index",
+        *constants(0, rows),
+        *(view(name, *whole) for name in "xz"),
+        f"%i = ktdp.construct_memory_view %i_ptr, sizes: [{size}], strides: [1] {{ coordinate_set = {box(size)}, "
+        f"memory_space = #ktdp.memory_space<global> }} : memref<{size}xi32>",
+        f"%row = arith.muli %core, %c{rows} : index",
+        "%p = ktdp.construct_indirect_access_tile intermediate_variables(%m, %k) %x[ind(%i[%row + %m]), (%k)] {"
+        f" variables_space_set = {box(rows, size)}, variables_space_order = affine_map<(d0, d1) -> (d0, d1)> }} : "
+        f"{shaped('memref', whole, 'f16')}, memref<{size}xi32> -> "
+        f"{shaped('!ktdp.access_tile', (rows, size), 'index')}",
+        load("a", "p", (rows, size)),
+        tile("q", "z", "%row, %c0", (rows, size), whole),
+        store("a", "q", (rows, size)),
+    ]
+    inputs = {"x_ptr": halves(*whole, seed=1), "z_ptr": np.zeros(whole, HALF)}
+    inputs["i_ptr"] = np.random.default_rng(3).integers(0, size, size, np.int32)
+    return Benchmark(
+        f"gather rows {size}", function("x i z", (32,), lines), inputs, "z_ptr",
+        lambda x_ptr, i_ptr, z_ptr: x_ptr[i_ptr], 0.0,
+    )  # fmt: skip
+
+
+def long_kernel(statements: int) -> Benchmark:
+    """A kernel of many lines: so many loads, sums and stores of rows, one after the other, on each of 32 cores."""
+    whole, row = (32 * statements, 64), (1, 64)
+    lines = [
+        "%core = ktdp.get_compute_tile_id : index",
+        *constants(0, statements),
+        *(view(name, *whole) for name in "xz"),
+        f"%first = arith.muli %core, %c{statements} : index",
+    ]
+    for number in range(statements):
+        lines += [
+            f"%n{number} = arith.constant {number} : index",
+            f"%r{number} = arith.addi %first, %n{number} : index",
+            tile(f"p{number}", "x", f"%r{number}, %c0", row, whole),
+            load(f"a{number}", f"p{number}", row),
+            f"%b{number} = arith.addf %a{number}, %a{number} : {shaped('tensor', row, 'f16')}",
+            f"%e{number} = math.exp %b{number} : {shaped('tensor', row, 'f16')}",
+            tile(f"q{number}", "z", f"%r{number}, %c0", row, whole),
+            store(f"e{number}", f"q{number}", row),
+        ]
+    inputs = {"x_ptr": halves(*whole, seed=1), "z_ptr": np.zeros(whole, HALF)}
+    return Benchmark(
+        "long kernel", function("x z", (32,), lines), inputs, "z_ptr", lambda x_ptr, z_ptr: (x_ptr + x_ptr).exp(), 0.1
+    )
+
+
 BENCHMARKS: dict[str, Callable[[], Benchmark]] = {
     **{f"matmul-{size}": (lambda size=size: matmul(size)) for size in (512, 1024, 2048, 4096)},
     **{f"softmax-{size}": (lambda size=size: softmax(size)) for size in (1024, 2048, 4096)},
     **{f"attention-{size}": (lambda size=size: attention(size)) for size in (1024, 2048)},
     "add-16": lambda: add(16),
+    "gather-1024": lambda: gather(1024),
+    "gather-rows-4096": lambda: gather_rows(4096),
+    "long-kernel": lambda: long_kernel(49),
 }
