@@ -16,6 +16,7 @@ import numpy as np
 
 from ktir.interp.casts import BFLOAT16, F16, WORTH_A_CALL, loaded, shared
 from ktir.interp.numerics import Array, Function, narrow, widen
+from ktir.interp.threads import shared_if_worth
 
 ONE_PASS: Mapping[Callable[..., Any], str] = MappingProxyType(
     {
@@ -52,7 +53,8 @@ def rounding(function: Function, dtype: np.dtype[Any]) -> Function:
         result = np.empty(shape, dtype)
         if result.size < WORTH_A_CALL or (torch := loaded(result.size)) is None:
             return in_three_passes(a, b)
-        getattr(torch, name)(shared(torch, a), shared(torch, b), out=shared(torch, result))
+        left, right, target = (shared(torch, each) for each in (a, b, result))
+        shared_if_worth(torch, result.size, lambda: getattr(torch, name)(left, right, out=target))
         return in_three_passes(a, b) if has_nan(result) else result
 
     return in_one_pass

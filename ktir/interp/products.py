@@ -17,6 +17,7 @@ import numpy as np
 
 from ktir.interp.casts import shared
 from ktir.interp.numerics import F32, F64, Array
+from ktir.interp.threads import PRODUCTS_OF_AN_ELEMENT, shared_if_worth
 
 
 @cache
@@ -37,7 +38,8 @@ def matrix_product(left: Array, right: Array) -> Array:
         shared(torch, each).expand(*shape[:-2], *each.shape[-2:]).reshape(-1, *each.shape[-2:])
         for each in (left, right)
     ]
-    torch.bmm(*factors, out=torch.from_numpy(result))
+    target, work = torch.from_numpy(result), result.size * left.shape[-1] // PRODUCTS_OF_AN_ELEMENT
+    shared_if_worth(torch, work, lambda: torch.bmm(*factors, out=target))
     return result.reshape(shape)
 
 
