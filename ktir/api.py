@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ktir.analysis.check import Examination
     from ktir.backends.dataflow.reports.report import Report
     from ktir.backends.dataflow.timing import Timing
+    from ktir.interp.executor import Numerics
     from ktir.interp.observation import Observer
     from ktir.interp.places import Place, Region
     from ktir.interp.tracing.bisect import Bisection
@@ -36,7 +37,7 @@ class RunResult:
 
     ``outputs`` are the arrays that were stored to, by argument name; ``results`` what the function returned; ``timing``
     and ``report`` the modelled time, when it was asked for; ``diagnostics`` warnings; ``operations`` and ``launches``
-    how much was executed.
+    how much was executed; ``numerics`` what f16 was.
     """
 
     outputs: Mapping[str, Any]
@@ -46,6 +47,7 @@ class RunResult:
     diagnostics: Sequence[Diagnostic] = ()
     operations: int = 0
     launches: int = 0
+    numerics: Numerics = "f16"
 
 
 def parse(source: Source, *, strict: bool = False, experimental: bool = False) -> Module:
@@ -53,8 +55,9 @@ def parse(source: Source, *, strict: bool = False, experimental: bool = False) -
 
     What people's tools write is accepted although a rule forbids it, with a warning in the module's ``diagnostics``;
     ``strict`` refuses it. ``experimental`` allows operations that the design of KTIR describes and no released dialect
-    has: ``ktdp.inter_tile_gather``, ``scatter``, ``all_to_all`` and ``reduce_scatter``. Raises :class:`ktir.errors.ParseError`, :class:`ktir.errors.VerifyError` or
-    :class:`ktir.errors.FileUnusable`.
+    has: ``ktdp.inter_tile_gather``, ``scatter``, ``all_to_all`` and ``reduce_scatter``.
+
+    Raises :class:`ktir.errors.ParseError`, :class:`ktir.errors.VerifyError` or :class:`ktir.errors.FileUnusable`.
     """
     if isinstance(source, Module):
         return source
@@ -107,6 +110,10 @@ def run(
     memory: Sequence[Place] = (),
     read: Mapping[str, Region] | None = None,
     trace: Observer | Sequence[Observer] = (),
+    numerics: Numerics = "f16",
+    max_steps: int | None = None,
+    max_bytes: int | None = None,
+    experimental: bool = False,
 ) -> RunResult:
     """Executes a function on the CPU, all cores of its grid together.
 
@@ -124,7 +131,7 @@ def run(
     if timing and described is None:
         raise ArgumentError("timing needs a machine", remedy='pass machine="spyre"')
     values = {name: to_numpy(value) if is_array(value) else value for name, value in given.items()}
-    from ktir.interp.executor import execute
+    from ktir.interp.executor import MAX_BYTES, MAX_STEPS, execute
 
     places = [replace(place, array=to_numpy(place.array)) for place in memory]
     observers = list(trace) if isinstance(trace, Sequence) else [trace]
@@ -140,6 +147,9 @@ def run(
         read=read,
         observers=observers,
         source=program.source,
+        numerics=numerics,
+        max_steps=MAX_STEPS if max_steps is None else max_steps,
+        max_bytes=MAX_BYTES if max_bytes is None else max_bytes,
     )
     report = _timed(program, entry, values, described) if timing and described is not None else None
     arrays = [*given.values(), *(place.array for place in memory)]
@@ -152,6 +162,7 @@ def run(
         diagnostics=_with_warnings_of_reading(program, execution.diagnostics),
         operations=execution.statistics.operations,
         launches=execution.statistics.launches,
+        numerics=numerics,
     )
 
 

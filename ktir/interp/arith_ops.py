@@ -218,7 +218,7 @@ BINARY: Mapping[str, Build] = MappingProxyType(
         "arith.minnumf": floating(MINNUM),
     }
 )
-UNARY: Mapping[str, Build] = MappingProxyType({"arith.negf": lambda element, site: np.negative})
+UNARY: Mapping[str, Build] = MappingProxyType({"arith.negf": floating(np.negative)})
 
 
 def elementwise(table: Mapping[str, Build]) -> Mapping[str, CompileOperation]:

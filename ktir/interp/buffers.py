@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ktir.interp.casts import cast
 from ktir.interp.ktdp_ops import tensor_indices, valid_places
 from ktir.interp.numerics import Array, ElementType
 from ktir.machine.memory_arena import Allocation
@@ -77,7 +78,7 @@ def pad_value(layout: StickLayout, dtype: np.dtype[Any]) -> Array:
     value = PAD_VALUES.get(layout.pad, layout.pad) if isinstance(layout.pad, str) else layout.pad
     if dtype.kind in "ib" and value == -np.inf:
         value = np.iinfo(dtype).min
-    return np.array(value).astype(dtype)
+    return cast(np.array(value), dtype)
 
 
 def gathered(buffer: Array, layout: StickLayout) -> Array:

@@ -20,6 +20,7 @@ from ktir.interp.numerics import (
     as_scalar,
     narrow,
     unsigned,
+    widen,
     wrap,
 )
 
@@ -65,7 +66,7 @@ def held_by_f64(numbers: Array) -> Array:
 
 def to_integer(value: Array, target: ElementType, *, signed: bool) -> Scalar:
     """A float rounded towards zero; beyond the range the nearest integer, zero for NaN."""
-    numbers = np.trunc(np.nan_to_num(value.astype(F64), nan=0.0, posinf=np.inf, neginf=-np.inf))
+    numbers = np.trunc(np.nan_to_num(widen(value).astype(F64), nan=0.0, posinf=np.inf, neginf=-np.inf))
     bits = max(target.bits, 1)
     low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
     kind = np.int64 if signed else np.uint64
@@ -91,7 +92,7 @@ def as_scalar_of(values: Array, element: ElementType) -> Any:
 def has_infinity(element: ElementType) -> bool:
     """Whether a float type has infinities, so that rounding in a direction may reach one."""
     with np.errstate(over="ignore"):
-        return bool(np.isinf(np.array(np.inf).astype(element.dtype).astype(F64)))
+        return bool(np.isinf(widen(narrow(np.array([np.inf], F64), element.dtype))).all())
 
 
 DOWNWARD, UPWARD, TOWARD_ZERO, NEAREST_AWAY = 1, 2, 3, 4

@@ -8,8 +8,8 @@ elements of its type. The caller's arrays are never changed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, cast
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, cast
 
 import numpy as np
 from xdsl.dialects.builtin import (
@@ -33,6 +33,8 @@ from ktir.interp.batches import ELEMENTS_OF_CORES, exchanges, widest
 from ktir.interp.buffers import HostBuffer
 from ktir.interp.checks import Checker
 from ktir.interp.compile import Code, FunctionCompiler, element_of, shape_of
+from ktir.interp.dl16 import given_back, placed, taken, with_dl16
+from ktir.interp.dl16 import regions as dl16_regions
 from ktir.interp.ktdp_ops import LAYOUT, argument_attribute
 from ktir.interp.memory import Memory
 from ktir.interp.numerics import (
@@ -56,6 +58,8 @@ from ktir.machine.memory_arena import Allocation
 
 GUARD = 512
 """Bytes that alignment and guards take beside an array, at most."""
+Numerics = Literal["f16", "dl16"]
+"""What f16 means in a run: the IEEE format, or the accelerator's own (see dl16.py)."""
 MAX_STEPS = 20_000_000
 MAX_BYTES = 16 << 30
 
@@ -91,17 +95,24 @@ def execute(
     read: Mapping[str, Region] | None = None,
     observers: Sequence[Observer] = (),
     source: str | None = None,
+    numerics: Numerics = "f16",
 ) -> Execution:
     """Runs ``function`` (default: ``@main``, or the only kernel, or the only function) of ``module``.
 
     ``arguments`` are numpy arrays and numbers by name. ``memory`` places arrays at given addresses, ``read`` names what
     to read back from there. ``observers`` are told of every operation; ``source``, the text of the module, has the
-    names they know values by. Raises an :class:`ArgumentError` for a call that does not fit the signature, and
-    whatever error the program itself deserves, with its location.
+    names they know values by. ``numerics`` says what f16 is: that of IEEE, or the accelerator's DL16.
+
+    Raises an :class:`ArgumentError` for a call that does not fit the signature, and whatever error the program itself
+    deserves, with its location.
     """
+    if numerics == "dl16":
+        module, memory = with_dl16(module), [placed(place) for place in memory]
+        arguments = {name: taken(value) for name, value in (arguments or {}).items()}
+        read = dl16_regions(read or {})
     program = Program(module, observation(module, observers, source))
     try:
-        return program.run(
+        execution = program.run(
             function,
             arguments or {},
             machine=machine,
@@ -114,6 +125,8 @@ def execute(
     finally:
         for observer in observers:
             observer.finish()
+    outputs = {name: given_back(array) for name, array in execution.outputs.items()}
+    return replace(execution, outputs=outputs, results=[given_back(array) for array in execution.results])
 
 
 # ------------------------------------------------------------------------------------------------------------- programs

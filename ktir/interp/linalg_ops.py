@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -12,13 +12,14 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from ktir.errors import UnknownOperation
-from ktir.interp.arith_ops import BINARY, choose, chosen_lanes
+from ktir.interp.arith_ops import BINARY, choose, chosen_lanes, floating
 from ktir.interp.casts import cast as converted
 from ktir.interp.compile import CompileOperation, FunctionCompiler, Step, any_lane, element_of, moved, shape_of
+from ktir.interp.integers import Build
 from ktir.interp.math_ops import FUNCTIONS
-from ktir.interp.numerics import BOOL, Array, ElementType, Function, as_array, narrow, widen
-from ktir.interp.structured import Structure, compile_structure, contraction_step, operand_of
-from ktir.interp.values import Frame, Site, Value
+from ktir.interp.numerics import BOOL, Array, ElementType, Function, as_array, narrow
+from ktir.interp.structured import Structure, compile_structure, contraction_step, operand_of, shape_at
+from ktir.interp.values import Frame, Tainted, Value
 
 
 def inputs_of(op: Operation) -> list[SSAValue]:
@@ -175,21 +176,11 @@ INTEGER_BINARY: Mapping[str, str] = MappingProxyType(
 )  # fmt: skip
 
 
-def _float_only(function: Callable[[Array], Array]) -> Callable[[ElementType, Site], Function]:
-    def build(element: ElementType, site: Site) -> Function:
-        def rounding(value: Array) -> Array:
-            return narrow(function(widen(value)), element.dtype)
-
-        return rounding
-
-    return build
-
-
-OTHER_UNARY: Mapping[str, Callable[[ElementType, Site], Function]] = MappingProxyType(
+OTHER_UNARY: Mapping[str, Build] = MappingProxyType(
     {
-        "linalg.negf": lambda element, site: np.negative,
-        "linalg.reciprocal": _float_only(np.reciprocal),
-        "linalg.square": _float_only(np.square),
+        "linalg.negf": floating(np.negative),
+        "linalg.reciprocal": floating(np.reciprocal),
+        "linalg.square": floating(np.square),
     }
 )
 
@@ -242,11 +233,9 @@ def fill(compiler: FunctionCompiler, op: Operation) -> Step:
     require_result(compiler, op)
     scalar, init, out = compiler.slot(op.operands[0]), compiler.slot(op.operands[1]), compiler.slot(op.results[0])
     dtype = element_of(op.results[0].type).dtype
-    from ktir.interp.structured import shape_at
-    from ktir.interp.values import Tainted
 
     def full(value: Any, shape: tuple[int, ...]) -> Array:
-        values = as_array(value, dtype).astype(dtype, copy=False)
+        values = narrow(as_array(value, dtype), dtype)
         return np.broadcast_to(values.reshape(-1, *(1,) * len(shape)), (len(values), *shape))
 
     def step(frame: Frame) -> None:

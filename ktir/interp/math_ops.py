@@ -71,7 +71,7 @@ def through_f64(function: Function) -> Build:
         dtype = element.dtype
 
         def rounding(*values: Array) -> Array:
-            return narrow(function(*(value.astype(F64) for value in values)), dtype)
+            return narrow(function(*(widen(value).astype(F64) for value in values)), dtype)
 
         return rounding
 
@@ -94,7 +94,8 @@ def fused_multiply_add(element: ElementType, site: Site) -> Function:
 
     def function(a: Array, b: Array, c: Array) -> Array:
         """The product of two floats of 24 bits is exact in f64; a sum that is not has its last bit set."""
-        product, addend = a.astype(F64) * b.astype(F64), c.astype(F64)
+        left, right, addend = (widen(value).astype(F64) for value in (a, b, c))
+        product = left * right
         total = product + addend
         shifted = total - product
         lost = (product - (total - shifted)) + (addend - shifted)
@@ -227,7 +228,7 @@ def float_to_integer_power(compiler: FunctionCompiler, op: Operation) -> Step:
     return compiler.binary(
         op,
         lambda base, exponent: narrow(
-            np.power(base.astype(F64), as_array(exponent, exponent_dtype).astype(F64)), dtype
+            np.power(widen(base).astype(F64), as_array(exponent, exponent_dtype).astype(F64)), dtype
         ),
         any_lane,
     )

@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float6
 from xdsl.ir import Attribute
 
 from ktir.errors import UnknownOperation
-from ktir.interp.casts import BFLOAT16, Array, cast
+from ktir.interp.casts import BFLOAT16, DL16, Array, cast
 
 Unary = Callable[[Any], Any]
 Binary = Callable[[Any, Any], Any]
@@ -64,6 +64,7 @@ FLOATS: MappingProxyType[str, ElementType] = MappingProxyType(
     {
         "f16": ElementType("f16", np.dtype(np.float16), "float", 16),
         "bf16": ElementType("bf16", BFLOAT16, "float", 16),
+        "dl16": ElementType("dl16", DL16, "float", 16),
         "f32": ElementType("f32", F32, "float", 32),
         "f64": ElementType("f64", F64, "float", 64),
         **{
@@ -106,7 +107,7 @@ def element_type(attribute: Attribute) -> ElementType:
             width = attribute.width.data
             return ElementType(f"i{width}", INTEGER_DTYPES[width], "int", width)
         case _:
-            if (known := FLOATS.get(str(attribute))) is not None:
+            if (known := FLOATS.get(str(attribute).removeprefix("!ktdp."))) is not None:
                 return known
             raise UnknownOperation(
                 f"no values of type {attribute} can be computed with",

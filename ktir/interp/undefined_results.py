@@ -19,7 +19,7 @@ from xdsl.ir import Operation
 
 from ktir.errors import IntegerOverflow
 from ktir.interp.compile import FunctionCompiler, Step, element_of
-from ktir.interp.numerics import F64, Array, ElementType, Scalar, as_array, unsigned
+from ktir.interp.numerics import F64, Array, ElementType, Scalar, as_array, unsigned, widen
 from ktir.interp.values import Frame, Origin, Tainted, Value
 
 Find = Callable[..., Array]
@@ -146,6 +146,6 @@ def _least_by_minus_one(element: ElementType, a: Scalar, b: Scalar) -> Array:
 
 
 def _beyond_range(target: ElementType, signed: bool, value: Array) -> Array:
-    whole = np.trunc(value.astype(F64))
+    whole = np.trunc(widen(value).astype(F64))
     low, high = limits(target, signed=signed)
     return ~((whole >= float(low)) & (whole < float(high + 1)))

@@ -65,6 +65,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--machine", metavar="NAME", help="run within this machine's sizes; default: the case's, or no limits"
     )
     parser.add_argument("--no-checks", action="store_true", help="do not track uninitialised data, padding and races")
+    parser.add_argument(
+        "--numerics",
+        choices=("f16", "dl16"),
+        default="f16",
+        help="what f16 is: that of IEEE, or the accelerator's format of 1 sign, 6 exponent and 9 mantissa bits",
+    )
+    parser.add_argument("--max-steps", metavar="N", type=tracing.count, help="stop after so many operations")
+    parser.add_argument(
+        "--max-bytes", metavar="N", type=tracing.count, help="stop where a memory or a value gets larger than that"
+    )
+    parser.add_argument(
+        "--experimental", action="store_true", help="allow operations of the design that no released dialect has"
+    )
     parser.add_argument("--time", action="store_true", help="model the time on the machine (default machine: spyre)")
     parser.add_argument("--report", metavar="FILE", type=Path, help="write the timing report: .html, .json or .txt")
     parser.add_argument(
@@ -110,6 +123,9 @@ def _execute(arguments: argparse.Namespace, console: Console) -> int:
                 checks=not arguments.no_checks,
                 timing=timing,
                 trace=looking.observers,
+                numerics=arguments.numerics,
+                max_steps=arguments.max_steps,
+                max_bytes=arguments.max_bytes,
             )
         differences = job.case.check(result.outputs) if job.case else {}
     except KtirError as error:
@@ -162,7 +178,7 @@ def _job(arguments: argparse.Namespace) -> _Job:
     from ktir.interp.made_arguments import shape_of_argument, unwritten
     from ktir.tools.arguments import read_arguments
 
-    module = api.parse(arguments.file)
+    module = api.parse(arguments.file, experimental=arguments.experimental)
     source = module.source or ""
     plain = not arguments.arg and not arguments.random
     case = parse_case(source, module.file) if plain and has_header(source) else None
@@ -223,7 +239,8 @@ def _write_outputs(result: RunResult, outputs: Sequence[tuple[str, Path]]) -> No
 
 
 def _lines(job: _Job, result: RunResult, differences: Mapping[str, float]) -> list[str]:
-    lines = [f"{job.function}: {result.operations} operations in {result.launches} launch(es)"]
+    numerics = "" if result.numerics == "f16" else f", f16 as {result.numerics}"
+    lines = [f"{job.function}: {result.operations} operations in {result.launches} launch(es){numerics}"]
     for name, array in result.outputs.items():
         text = f"  {name}: {_summary(array)}"
         lines.append(
@@ -257,6 +274,7 @@ def _data(job: _Job, result: RunResult, differences: Mapping[str, float]) -> dic
         "case": job.case.title if job.case else None,
         "operations": result.operations,
         "launches": result.launches,
+        "numerics": result.numerics,
         "outputs": outputs,
         "diagnostics": [problem_data(diagnostic) for diagnostic in result.diagnostics],
         "report": json.loads(result.report.json) if result.report is not None else None,

@@ -1,0 +1,85 @@
+"""The 16-bit float of the accelerator, DL16, and running a module with it in the place of f16.
+
+One bit of sign, six of exponent, nine of mantissa: one bit of precision less than f16, and a range up to 1.996 * 2^32.
+All exponents are those of numbers; only the pattern with all bits of exponent and mantissa set is none. It stands for
+NaN and infinity alike; here it is a NaN, so what overflows gives NaN from then on. There are no subnormal numbers: the
+lowest exponent is that of numbers like all others, but for its first pattern, which is zero. Halfway cases round away
+from zero. The format is published for DLFloat (Agrawal et al., ARITH 2019); what a card does is not documented.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from xdsl.dialects.builtin import Float16Type, MemRefType, ModuleOp, TensorType
+from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.rewriter import Rewriter
+
+from ktir.dialect.ktdp.types import RuntimeArgType
+from ktir.interp.casts import DL16, F16, Array, cast
+from ktir.interp.numerics import is_array
+from ktir.interp.places import Place, Region
+
+NAME = "dl16"
+
+
+@irdl_attr_definition
+class Dl16Type(ParametrizedAttribute, TypeAttribute):
+    """The element type of tensors in DL16; no text has it."""
+
+    name = "ktdp.dl16"
+
+
+def with_dl16(module: ModuleOp) -> ModuleOp:
+    """A copy of ``module`` in which every f16 is a DL16."""
+    copy = module.clone()
+    for op in list(copy.walk()):
+        for value in [
+            *op.results,
+            *(argument for region in op.regions for block in region.blocks for argument in block.args),
+        ]:
+            _retype(value)
+    return copy
+
+
+def _retype(value: SSAValue) -> None:
+    kind = _replaced(value.type)
+    if kind is not value.type:
+        Rewriter.replace_value_with_new_type(value, kind)
+
+
+def _replaced(kind: Attribute) -> Attribute:
+    match kind:
+        case Float16Type():
+            return Dl16Type()
+        case TensorType() if isinstance(kind.element_type, Float16Type):
+            return TensorType(Dl16Type(), kind.shape, kind.encoding)
+        case MemRefType() if isinstance(kind.element_type, Float16Type):
+            return MemRefType(Dl16Type(), kind.shape, kind.layout, kind.memory_space)
+        case RuntimeArgType() if isinstance(kind.payload, Float16Type):
+            return RuntimeArgType(Dl16Type(), kind.granularity, kind.upperbound)
+        case _:
+            return kind
+
+
+def taken(value: object) -> object:
+    """What a caller gave, f16 arrays rounded to DL16."""
+    return cast(value, DL16) if is_array(value) and value.dtype == F16 else value
+
+
+def given_back(array: Array) -> Array:
+    """An array as callers know it: DL16 rounded to f16, which makes numbers beyond its range infinite."""
+    return cast(array, F16) if array.dtype == DL16 else array
+
+
+def placed(place: Place) -> Place:
+    """As :func:`taken`, for an array at a given address."""
+    return replace(place, array=taken(np.asarray(place.array)))
+
+
+def regions(read: Mapping[str, Region]) -> dict[str, Region]:
+    """Regions of f16 as regions of DL16."""
+    return {name: replace(each, dtype=NAME) if each.dtype == "f16" else each for name, each in read.items()}
