@@ -300,6 +300,26 @@ class DataflowDeadlock(DataflowError, Deadlock):
     """The program stops before its end with the depths it declares (V4)."""
 
 
+class SlotMisuse(DataflowError):
+    """A unit uses a tile it does not hold, gives back more than it took, or waits for what only itself would do (V5)."""
+
+
+class DataflowRace(DataflowError, ReadWriteRace):
+    """Two units touch the same bytes, one of them writing, with nothing that orders the two (V6)."""
+
+
+class UnwrittenRead(DataflowError, UninitialisedRead):
+    """A unit reads bytes that nobody wrote (V9)."""
+
+
+class PartnerMismatch(DataflowError):
+    """Cores that send to and receive from each other disagree, or a chain of cores leads back to itself (V10)."""
+
+
+class OutputWrites(DataflowError):
+    """Bytes of an output that are written more often than once, or never (V11)."""
+
+
 class CapacityExceeded(DataflowError):
     """Buffers overlap or do not fit their memory; too many descriptor dimensions (V7)."""
 

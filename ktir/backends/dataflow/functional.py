@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from xdsl.ir import Operation
 
 from ktir.backends.dataflow.functional_operations import BUILDERS, Executor
-from ktir.backends.dataflow.functional_state import Actor, ByteMemory, State, UnwrittenRead
+from ktir.backends.dataflow.functional_state import Actor, ByteMemory, State
 from ktir.backends.dataflow.resolve import compile_program
 from ktir.backends.dataflow.unit_program import Instruction, Program
 from ktir.errors import DataflowDeadlock, KtirError, QueueImbalance
 from ktir.machine import Machine
 
-__all__ = ["ByteMemory", "Statistics", "UnwrittenRead", "execute", "run"]
+__all__ = ["ByteMemory", "Statistics", "execute", "run"]
 
 
 @dataclass(frozen=True, slots=True)

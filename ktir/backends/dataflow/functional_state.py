@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ktir.backends.dataflow.cursor import Cursor
 from ktir.backends.dataflow.scalar_region import raw_dtype
 from ktir.backends.dataflow.unit_program import Access, Buffer, Flow, Instruction, Program, UnitCode
-from ktir.errors import DataflowError, DescriptorOutOfBounds, QueueMisuse, UninitialisedRead
+from ktir.errors import DescriptorOutOfBounds, QueueMisuse, UnwrittenRead
 
 Array = NDArray[Any]
 POISON: Final = 0xFF
@@ -26,10 +26,6 @@ class ByteMemory(Protocol):
     """What a run needs of the device memory: its bytes."""
 
     bytes: Array
-
-
-class UnwrittenRead(DataflowError, UninitialisedRead):
-    """A unit read bytes of a scratchpad that nobody wrote."""
 
 
 class Stream:

@@ -81,7 +81,7 @@ class Space:
 
     def _tried(self) -> Iterator[tuple[int, int]]:
         """The depths that mixed conditions depend on, with the number of indices there that have to be tried."""
-        for depth in sorted(frozenset().union(*(condition.value.depths for condition in self.mixed))):
+        for depth in sorted(frozenset[int]().union(*(condition.value.depths for condition in self.mixed))):
             here = [condition for condition in self.mixed if depth in condition.value.depths]
             yield depth, min(self._period(here, depth) or len(self.ranges[depth]), len(self.ranges[depth]))
 
@@ -132,6 +132,12 @@ class Space:
             for each, count in inner.items():
                 found[each] = found.get(each, 0) + times * count
         return found
+
+    def walk(self, values: Sequence[Expression]) -> Iterator[list[int]]:
+        """The iterations that differ in ``values``. Raises :class:`LimitExceeded` for too many."""
+        depths = frozenset[int]().union(*(value.depths for value in values), *(c.value.depths for c in self.mixed))
+        self._enumerable(range(prod(len(self.ranges[depth]) for depth in depths)))
+        yield from self.points_along(depths)
 
     def points_along(self, depths: frozenset[int]) -> Iterator[list[int]]:
         """The iterations as far as the indices at ``depths`` go; others stay at their first."""

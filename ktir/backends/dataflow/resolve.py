@@ -108,7 +108,7 @@ class _Compiler:
             launches=op.launch_range,
             location=location_of(op),
             base=self.symbols[op.base] if op.base is not None else None,
-            accumulates=op.accumulates is not None,
+            writes=op.writes.data if op.writes is not None else None,
         )
 
     def _queue(self, op: dfp.QueueOp) -> Queue:

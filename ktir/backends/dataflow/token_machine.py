@@ -183,11 +183,11 @@ class TokenMachine:
             if (link := instruction.link) is not None
         }
         self._tokens: dict[str, Callable[[Actor, Instruction], bool]] = {
-            "reserve": self._reserve,
-            "commit": self._commit,
-            "acquire": self._acquire,
-            "release": self._release,
-            "barrier": self._barrier,
+            "reserve": self.reserve,
+            "commit": self.commit,
+            "acquire": self.acquire,
+            "release": self.release,
+            "barrier": self.barrier,
         }
         self._connect()
 
@@ -297,7 +297,7 @@ class TokenMachine:
                 if not quanta:
                     return self._wait(actor, "blocked", queue)
         for number, _ in phase.pops:
-            self._take(queues[number], quanta)
+            self.take(queues[number], quanta)
         for number, _ in phase.pushes:
             queues[number].space -= quanta
         return quanta
@@ -313,7 +313,7 @@ class TokenMachine:
             if not quanta:
                 return self._wait(actor, "blocked", channel)
         for channel in received:
-            self._take(channel, quanta)
+            self.take(channel, quanta)
         for channel in sent:
             channel.space -= quanta
         return quanta
@@ -335,7 +335,7 @@ class TokenMachine:
                 if quanta <= 0:
                     return self._wait(actor, "blocked", queue)
         for number, vectors in phase.pops:
-            self._take(actor.queues[number], popped(done + quanta, vectors, total) - popped(done, vectors, total))
+            self.take(actor.queues[number], popped(done + quanta, vectors, total) - popped(done, vectors, total))
         for number, vectors in phase.pushes:
             room = pushed(done + quanta, vectors, total) - pushed(done, vectors, total)
             actor.queues[number].space -= room
@@ -345,7 +345,8 @@ class TokenMachine:
         actor.wait, actor.waits_for = wait, thing
         return 0
 
-    def _take(self, queue: TokenQueue, vectors: int) -> None:
+    def take(self, queue: TokenQueue, vectors: int) -> None:
+        """Empties the room of ``vectors`` and lets the producer know."""
         queue.filled -= vectors
         queue.space += vectors
         producer = queue.producer
@@ -386,7 +387,8 @@ class TokenMachine:
 
     # ----------------------------------------------------------------------------------------------------------- tokens
 
-    def _reserve(self, actor: Actor, instruction: Instruction) -> bool:
+    def reserve(self, actor: Actor, instruction: Instruction) -> bool:
+        """Takes a free slot; False where the producer has to wait."""
         ring = self.ring(actor, cast("Buffer", instruction.ring))
         reserved = ring.reserved[actor.number]
         if reserved - min(ring.released.values(), default=reserved) >= ring.slots:
@@ -395,7 +397,8 @@ class TokenMachine:
         ring.reserved[actor.number] += 1
         return True
 
-    def _commit(self, actor: Actor, instruction: Instruction) -> bool:
+    def commit(self, actor: Actor, instruction: Instruction) -> bool:
+        """Hands the oldest reserved slot to the consumers."""
         ring = self.ring(actor, cast("Buffer", instruction.ring))
         if ring.committed.get(actor.number, 0) >= ring.reserved.get(actor.number, 0):
             raise QueueMisuse(
@@ -406,7 +409,8 @@ class TokenMachine:
             self._wake_from(ring, consumer)
         return True
 
-    def _acquire(self, actor: Actor, instruction: Instruction) -> bool:
+    def acquire(self, actor: Actor, instruction: Instruction) -> bool:
+        """Takes a full slot; False where the consumer has to wait."""
         ring = self.ring(actor, cast("Buffer", instruction.ring))
         if ring.acquired[actor.number] >= min(ring.committed.values(), default=0):
             self._wait(actor, "starved", ring)
@@ -414,7 +418,8 @@ class TokenMachine:
         ring.acquired[actor.number] += 1
         return True
 
-    def _release(self, actor: Actor, instruction: Instruction) -> bool:
+    def release(self, actor: Actor, instruction: Instruction) -> bool:
+        """Gives the oldest acquired slot back."""
         ring = self.ring(actor, cast("Buffer", instruction.ring))
         if ring.released.get(actor.number, 0) >= ring.acquired.get(actor.number, 0):
             raise QueueMisuse(
@@ -430,7 +435,8 @@ class TokenMachine:
             actor.waits_for = None
             self.woken.append(actor)
 
-    def _barrier(self, actor: Actor, instruction: Instruction) -> bool:
+    def barrier(self, actor: Actor, instruction: Instruction) -> bool:
+        """Arrives; True for the last actor, who lets all go on."""
         if actor.at_barrier:
             return False
         actor.at_barrier = True

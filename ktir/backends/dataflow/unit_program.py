@@ -43,7 +43,8 @@ class Symbol:
 class Buffer:
     """A declared buffer; ``number`` is its place in the program. ``per_core``: every core has one at the address.
 
-    ``base``: the range starts at ``offset`` from the value of this symbol.
+    ``base``: the range starts at ``offset`` from the value of this symbol. ``writes``: every byte ``once``, or as often
+    as it likes where it is an ``accumulate``.
     """
 
     number: int
@@ -58,7 +59,7 @@ class Buffer:
     launches: tuple[int, int] | None
     location: Location | None
     base: Symbol | None = None
-    accumulates: bool = False
+    writes: str | None = None
 
     @property
     def extent(self) -> tuple[int, int]:

@@ -1,76 +1,106 @@
 """Verifies a dataflow program before it runs: the rules, each in a file of its own, run in order.
 
 V1 capability (:mod:`verify_capability`), V2 queues and rings have the right ends (:mod:`verify_ends`), V3 what is
-pushed is popped (:mod:`verify_balance`), V7 capacity and overlap and V8 bounds and alignment (:mod:`verify_memory`),
-V4 no deadlock at the declared capacities (:mod:`deadlock`). V4 runs last and only on programs that pass the
-others, for a program that pushes too little stops as surely as one that cannot go on; V3, V7 and V8 run only where the
-units and the ends of queues are right.
+pushed is popped (:mod:`verify_balance`), V5 slots (:mod:`verify_slots`), V7 capacity and overlap and V8 bounds and
+alignment (:mod:`verify_memory`), V9 nothing unwritten is read and V11 outputs are written once
+(:mod:`verify_written`), V10 cores agree (:mod:`verify_partners`), V4 no deadlock at the declared capacities
+(:mod:`deadlock`), V6 no races (:mod:`verify_races`).
+
+Later rules rest on what the earlier ones found in order: the ends of queues first; then what can be counted; then what
+is touched; deadlock only then, for a program that pushes too little stops as surely as one that cannot go on; races at
+last, for they take a run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Final
 
 from xdsl.ir import Operation
 
 from ktir.backends.dataflow.deadlock import run_to_verdict
 from ktir.backends.dataflow.resolve import compile_program
+from ktir.backends.dataflow.touched import touches
 from ktir.backends.dataflow.unit_program import Program
 from ktir.backends.dataflow.verify_balance import balance_faults
 from ktir.backends.dataflow.verify_capability import capability_faults
 from ktir.backends.dataflow.verify_ends import end_faults
 from ktir.backends.dataflow.verify_memory import memory_faults
-from ktir.errors import Diagnostic, KtirError
+from ktir.backends.dataflow.verify_partners import partner_faults
+from ktir.backends.dataflow.verify_races import race_findings
+from ktir.backends.dataflow.verify_slots import slot_faults
+from ktir.backends.dataflow.verify_written import written_faults
+from ktir.errors import Diagnostic, KtirError, Severity
 from ktir.machine import Machine
+
+Finding = tuple[KtirError, Severity]
 
 
 def verify(program_module: Operation, machine: Machine) -> list[Diagnostic]:
-    """Every fault found in the only ``dfp.program`` of ``program_module``; empty if it may run."""
+    """Everything found in the only ``dfp.program`` of ``program_module``; it may run if there is no error among it."""
     return [
-        Diagnostic(fault.code, "error", fault.message, fault.location, fault.remedy)
-        for fault in faults(program_module, machine)
+        Diagnostic(fault.code, severity, fault.message, fault.location, fault.remedy)
+        for fault, severity in findings(program_module, machine)
     ]
 
 
 def check(program_module: Operation, machine: Machine) -> Program:
-    """Raises the first fault; returns the compiled program otherwise."""
+    """Raises the first error; returns the compiled program otherwise."""
     program = compile_program(program_module, machine)
     for fault in program_faults(program):
         raise fault
     return program
 
 
-def faults(program_module: Operation, machine: Machine) -> Iterator[KtirError]:
-    """The faults of a program as errors."""
+def findings(program_module: Operation, machine: Machine) -> Iterator[Finding]:
+    """What is found in a program, as errors with their severity."""
     try:
         program = compile_program(program_module, machine)
     except KtirError as error:
-        yield error
+        yield error, "error"
         return
-    yield from program_faults(program)
+    yield from program_findings(program)
 
 
 def program_faults(program: Program) -> Iterator[KtirError]:
-    """The faults of a compiled program. Later rules rest on the units and ends that the earlier ones found in order."""
-    for rules in ((capability_faults, end_faults), (balance_faults, memory_faults), (_deadlock_faults,)):
+    """The errors of a compiled program."""
+    return (fault for fault, severity in program_findings(program) if severity == "error")
+
+
+def program_findings(program: Program) -> Iterator[Finding]:
+    """What is found in a compiled program; nothing more once a group of rules has found an error."""
+    for rules in _RULES:
         sound = True
         for rule in rules:
-            for fault in _until_it_fails(rule(program)):
-                sound = False
-                yield fault
+            for fault, severity in _until_it_fails(rule(program)):
+                sound = sound and severity != "error"
+                yield fault, severity
         if not sound:
             return
 
 
-def _until_it_fails(found: Iterator[KtirError]) -> Iterator[KtirError]:
-    """The faults that a rule finds; what keeps the rule itself from going on is one of them."""
+def _until_it_fails(found: Iterator[Finding]) -> Iterator[Finding]:
+    """What a rule finds; what keeps the rule itself from going on is part of it."""
     try:
         yield from found
     except KtirError as error:
-        yield error
+        yield error, "error"
+
+
+def _errors(rule: Callable[[Program], Iterator[KtirError]]) -> Callable[[Program], Iterator[Finding]]:
+    return lambda program: ((fault, "error") for fault in rule(program))
 
 
 def _deadlock_faults(program: Program) -> Iterator[KtirError]:
     deadlock = run_to_verdict(program)
     if deadlock is not None:
         yield deadlock
+
+
+_RULES: Final[tuple[tuple[Callable[[Program], Iterator[Finding]], ...], ...]] = (
+    (_errors(capability_faults), _errors(end_faults)),
+    (_errors(balance_faults), _errors(slot_faults), _errors(memory_faults), _errors(partner_faults)),
+    (_errors(lambda program: written_faults(program, list(touches(program)))),),
+    (_errors(_deadlock_faults),),
+    (lambda program: race_findings(program, list(touches(program))),),
+)

@@ -1,4 +1,4 @@
-"""V3: over the whole program what is pushed is popped, what is committed is taken and given back, what is sent arrives.
+"""V3: over the whole program what is pushed is popped and what is sent arrives.
 
 Counted symbolically: an instruction contributes its amount times the product of the counts of the loops around it, for
 each core and corelet apart, and so often as the conditions around it hold.
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from ktir.backends.dataflow.expression import Expression
 from ktir.backends.dataflow.iteration_space import Space
-from ktir.backends.dataflow.unit_program import Instruction, Program, UnitCode
+from ktir.backends.dataflow.unit_program import Program
 from ktir.errors import KtirError, QueueImbalance
 from ktir.location import Location
 
@@ -20,7 +20,6 @@ from ktir.location import Location
 def balance_faults(program: Program) -> Iterator[KtirError]:
     """Faults of rule V3."""
     yield from _queue_faults(program)
-    yield from _ring_faults(program)
     yield from _channel_faults(program)
 
 
@@ -75,46 +74,6 @@ def _queue_faults(program: Program) -> Iterator[KtirError]:
             location=popped.last or pushed.last or queue.location,
             related=related,
         )
-
-
-def _ring_faults(program: Program) -> Iterator[KtirError]:
-    counts: defaultdict[tuple[int, int, int], dict[str, int]] = defaultdict(
-        lambda: {"reserve": 0, "commit": 0, "acquire": 0, "release": 0}
-    )
-    last: dict[tuple[int, int], Instruction] = {}
-    for code in program.units:
-        for instruction in code.instructions:
-            if instruction.ring is not None:
-                last[instruction.ring.number, code.number] = instruction
-                for core in code.cores:
-                    counts[instruction.ring.number, core, code.number][instruction.kind] += instruction.executions(core)
-    produced: dict[tuple[int, int], int] = {}
-    for (number, core, _), found in counts.items():
-        if found["reserve"]:
-            produced[number, core] = max(produced.get((number, core), 0), found["commit"])
-    reported: set[tuple[int, int]] = set()
-    for (number, core, code), found in sorted(counts.items()):
-        fault = _ring_fault(program, number, core, program.units[code], found, produced.get((number, core), 0))
-        if fault is not None and (number, code) not in reported:
-            reported.add((number, code))
-            yield QueueImbalance(fault, location=last[number, code].location)
-
-
-def _ring_fault(
-    program: Program, number: int, core: int, code: UnitCode, found: dict[str, int], committed: int
-) -> str | None:
-    unit = f"{code.unit} of corelet {code.corelet}" if code.corelet else code.unit
-    name = f"buffer {program.buffers[number].name} of core {core}: {unit}"
-    if found["reserve"] != found["commit"]:
-        return f"{name} reserves {found['reserve']} tiles and commits {found['commit']}"
-    if found["acquire"] != found["release"]:
-        return f"{name} acquires {found['acquire']} tiles and releases {found['release']}"
-    if found["reserve"] and found["commit"] != committed:
-        return f"{name} commits {found['commit']} tiles, another corelet {committed}"
-    takes = not found["reserve"] and (found["acquire"] or code.unit in program.buffers[number].consumers)
-    if takes and found["acquire"] != committed:
-        return f"{name} takes {found['acquire']} tiles, {committed} are committed"
-    return None
 
 
 def _channel_faults(program: Program) -> Iterator[KtirError]:

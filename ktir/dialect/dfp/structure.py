@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, IntegerType, StringAttr, UnitAttr
+from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, IntegerType, StringAttr
 from xdsl.ir import Block, Region
 from xdsl.irdl import (
     IRDLOperation,
@@ -89,8 +89,8 @@ class BufferOp(IRDLOperation):
     barriers alone; with ``slots >= 1`` a ring of tiles: ``producer`` reserves and commits slots, each unit of
     ``consumers`` acquires and releases them. ``launches = [first, last]`` says that the range belongs to this buffer
     only from barrier ``first`` to the end of launch ``last``, so that other buffers may use it at other times. With
-    ``base`` the range starts at ``offset`` from an address that is known at launch. ``accumulates`` says that elements
-    may be written more than once in a launch; of other outputs each is written exactly once.
+    ``base`` the range starts at ``offset`` from an address that is known at launch. ``writes = "once"`` says that the
+    program writes every byte exactly once, ``"accumulate"`` that it may write bytes of it as often as it likes.
     """
 
     name = "dfp.buffer"
@@ -103,7 +103,7 @@ class BufferOp(IRDLOperation):
     producer = opt_prop_def(StringAttr)
     consumers = opt_prop_def(ArrayAttr[StringAttr])
     launches = opt_prop_def(IntegerList)
-    accumulates = opt_prop_def(UnitAttr)
+    writes = opt_prop_def(StringAttr)
     result = result_def(BufferType())
     traits = traits_def(HasParent(ProgramOp))
     irdl_options = (ParsePropInAttrDict(),)
@@ -121,12 +121,12 @@ class BufferOp(IRDLOperation):
         consumers: Sequence[str] = (),
         launches: tuple[int, int] | None = None,
         base: Value | None = None,
-        accumulates: bool = False,
+        writes: str | None = None,
     ) -> None:
         super().__init__(
             operands=[[base] if base is not None else []],
             properties={
-                "accumulates": UnitAttr() if accumulates else None,
+                "writes": StringAttr(writes) if writes else None,
                 "sym_name": StringAttr(name),
                 "memory": StringAttr(memory),
                 "offset": integer(offset),
@@ -169,6 +169,8 @@ class BufferOp(IRDLOperation):
             raise VerifyException("dfp.buffer: expected offset and slots not to be negative")
         if self.slot_count and not (self.producer and self.consumer_units):
             raise VerifyException("dfp.buffer: a ring of tiles needs a producer and consumers")
+        if self.writes is not None and self.writes.data not in ("once", "accumulate"):
+            raise VerifyException(f"dfp.buffer: expected writes to be once or accumulate, got {self.writes.data}")
         if self.launches is not None:
             bounds = values_of(self.launches)
             if len(bounds) != 2 or not 0 <= bounds[0] <= bounds[1]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, bf16, f16, f32, i1, i32, i64
 
-from ktir.backends.dataflow.functional import UnwrittenRead, execute
+from ktir.backends.dataflow.functional import execute
 from ktir.dialect import dfp
 from ktir.errors import (
     DataflowDeadlock,
@@ -17,6 +17,7 @@ from ktir.errors import (
     KtirError,
     QueueImbalance,
     QueueMisuse,
+    UnwrittenRead,
 )
 from ktir.machine import Machine, load
 from tests.backends.dataflow.programs import (

@@ -18,14 +18,13 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, i64
 from xdsl.ir import Operation, SSAValue
 
 from ktir.backends.dataflow.deadlock import run_to_verdict
-from ktir.backends.dataflow.functional import UnwrittenRead
 from ktir.backends.dataflow.lower import LoweredProgram
 from ktir.backends.dataflow.resolve import compile_program
 from ktir.backends.dataflow.timed import simulate
 from ktir.backends.dataflow.verify import verify
 from ktir.conformance.case import parse_case
 from ktir.dialect import dfp
-from ktir.errors import DataflowError
+from ktir.errors import DataflowError, UnwrittenRead
 from tests.backends.dataflow.lower.kernels import lowered, outputs
 from tests.settings import SCALE
 

@@ -1,0 +1,52 @@
+"""What every unit touches in every launch: the footprints of all accesses, told apart by memory, core and unit.
+
+*Region*: one instance of a memory: that of a core, or the one of the device. Addresses are those of the memory, so that
+buffers on the same bytes are seen as what they are. Rings of tiles are left out: who may touch a tile, and when, is
+ruled by their slots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ktir.backends.dataflow.footprint import Footprint, footprint
+from ktir.backends.dataflow.unit_program import Access, Instruction, Program, UnitCode
+
+Region = tuple[str, int]
+"""Name of the memory, and the core, or -1 for the device."""
+
+
+@dataclass(frozen=True)
+class Touch:
+    """One access of one unit of one core in one launch."""
+
+    region: Region
+    launch: int
+    core: int
+    code: UnitCode
+    instruction: Instruction
+    access: Access
+    footprint: Footprint
+
+    @property
+    def actor(self) -> tuple[int, int]:
+        """Whose it is."""
+        return self.core, self.code.number
+
+
+def touches(program: Program) -> Iterator[Touch]:
+    """All accesses of plain buffers, in order of the text."""
+    for code in program.units:
+        launch = 0
+        for instruction in code.instructions:
+            launch = instruction.launch if instruction.kind == "barrier" else launch
+            for access in instruction.accesses:
+                if access.buffer.slots or access.buffer.base is not None:
+                    continue
+                for core in code.cores:
+                    found = footprint(access, instruction.space(core))
+                    if len(found.intervals):
+                        moved = Footprint(found.intervals + access.buffer.offset, found.exact)
+                        region = (access.buffer.memory, core if access.buffer.per_core else -1)
+                        yield Touch(region, launch, core, code, instruction, access, moved)
