@@ -96,17 +96,22 @@ def _made(
     """What one consumer gets, with the shape of the result."""
     parts = contributions
     if split:
-        along = shape if not joined else _before_joining(shape, joined, contributions[0])
+        along = shape if not joined else _before_joining(shape, split, joined, contributions[0], place[1])
         parts = [_mapped(value, lambda array: _part(array, split, place, along, site)) for value in parts]
     if joined:
         parts = [_joined(parts, joined, shape, site)]
     return parts[0]
 
 
-def _before_joining(shape: Shape, joined: Shape, contribution: Value) -> Shape:
-    """The shape of a part that is joined along some axes: there it has the extents of the contribution."""
+def _before_joining(shape: Shape, split: Shape, joined: Shape, contribution: Value, count: int) -> Shape:
+    """The shape of one of ``count`` parts that are joined along some axes: there it has the extents of the
+    contribution, but along an axis that was cut as well what the other axes of the cut leave over."""
     given = np.shape(contribution.values if isinstance(contribution, Tainted) else contribution)[1:]
-    return tuple(given[axis] if axis in joined else extent for axis, extent in enumerate(shape))
+    extents = [given[axis] if axis in joined else extent for axis, extent in enumerate(shape)]
+    for axis in [axis for axis in split if axis in joined][:1]:
+        size = prod(given[each] for each in split) // count
+        extents[axis] = size // max(1, prod(extents[each] for each in split if each != axis))
+    return tuple(extents)
 
 
 def _mapped(value: Value, function: Callable[[Array], Array]) -> Value:
