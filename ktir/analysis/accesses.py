@@ -25,6 +25,7 @@ from xdsl.ir import Attribute, Operation
 
 from ktir.analysis.ranges import Frame, Integers, Symbol, Value
 from ktir.dialect import ktdp
+from ktir.dialect.ktdp.shares import ShareOperation
 
 if TYPE_CHECKING:
     from ktir.analysis.footprint import Footprint
@@ -135,7 +136,7 @@ class Exchange:
     """A future that is taken. ``produced`` and ``taken`` count operations in program order, as ``Access.order`` does:
     where the contribution is complete, and where the taker waits for it."""
 
-    taker: ktdp.InterTileConsumeOp | ktdp.InterTileReduceOp
+    taker: ktdp.InterTileConsumeOp | ktdp.InterTileReduceOp | ShareOperation
     produced: int
     taken: int
     loops: tuple[Loop, ...]

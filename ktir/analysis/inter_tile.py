@@ -5,18 +5,21 @@ their verifiers do not look; what is checked here is numbered as in the dialect'
 
 * R2: a future has exactly one use;
 * R3: a dependency names producers of its group only; R4: and leaves none of them out;
+* R5: dependencies of a gather or all_to_all are disjoint; R6: and of one size; R7: all groups have as many producers;
 * R8: each consumer of a consume depends on exactly one producer;
+* R9: what is divided has a multiple of the consumers along its axes;
 * R10: the reducer has no side effects;
+* R12: results are as large as what is divided and joined;
 * R13: the consumers of a reduce are among its producers; R14: all of them, or one.
 
-R1 and R11 belong to the operations' own verifiers; R5 to R7, R9 and R12 speak of operations that the dialect does not
-have. A set that has no constant bounds is not judged.
+R1 and R11 belong to the operations' own verifiers. A set that has no constant bounds is not judged.
 
 The reference refuses a program that breaks a rule. Run all the same, it stops for R3 and R8, and for tiles that the
 grid does not have.
 
 Words. group: tiles that exchange with each other. dependency: the producers whose contribution a consumer takes.
-taker: the consume or reduce of an exchange.
+taker: the operation of an exchange that takes what was produced. R5 to R7, R9 and R12 are about experimental ones,
+which divide and join contributions.
 """
 
 from __future__ import annotations
@@ -24,26 +27,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import islice
-from typing import Literal
+from math import prod
+from typing import Literal, cast
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
-from xdsl.ir.affine import AffineSet
+from xdsl.dialects.builtin import AffineSetAttr, ModuleOp, TensorType
+from xdsl.ir import Attribute, Operation
 from xdsl.traits import get_effects
 
 from ktir.analysis.findings import Answer, always_runs, answer, doubtful, proven
 from ktir.analysis.launches import Program
 from ktir.dialect import ktdp
+from ktir.dialect.ktdp.shares import InterTileReduceScatterOp, ShareOperation
 from ktir.errors import Deadlock, Diagnostic, VerifyError
 from ktir.maths.sets import Enumeration
 
 ENUMERATION_LIMIT = 1 << 18
 """How many tile and group numbers are looked at for one operation; what lies beyond is not judged."""
 
-Taker = ktdp.InterTileConsumeOp | ktdp.InterTileReduceOp
+Taker = ktdp.InterTileConsumeOp | ktdp.InterTileReduceOp | ShareOperation
+Reducing = ktdp.InterTileReduceOp | InterTileReduceScatterOp
 
-Rule = Literal["R2", "R3", "R4", "R8", "R10", "R13", "R14"]
+Rule = Literal["R2", "R3", "R4", "R5", "R6", "R7", "R8", "R9", "R10", "R12", "R13", "R14"]
 
 
 @dataclass(frozen=True)
@@ -100,13 +105,21 @@ def produce_breaches(produce: ktdp.InterTileProduceOp) -> Iterator[Breach]:
 
 
 def taker_breaches(taker: Taker) -> Iterator[Breach]:
-    if isinstance(taker, ktdp.InterTileReduceOp):
+    if isinstance(taker, Reducing):
         yield from reducer_breaches(taker)
     enumeration = Enumeration(ENUMERATION_LIMIT)
-    for group, producers, consumers in groups(taker, enumeration):
+    members = list(groups(taker, enumeration))
+    counts = {len(producers) for _, producers, _ in members}
+    if isinstance(taker, ShareOperation) and taker.JOINED is not None and len(counts) > 1:
+        text = f"groups must have the same number of producers, but have {min(counts)} and {max(counts)}"
+        yield Breach(taker, "R7", text)
+    for group, producers, consumers in members:
         if isinstance(taker, ktdp.InterTileReduceOp):
             yield from membership_breaches(taker, group, producers, consumers)
-        yield from dependency_breaches(taker, group, producers, consumers, enumeration)
+        named = dependencies(taker, group, consumers, enumeration)
+        yield from dependency_breaches(taker, group, producers, consumers, named)
+        if isinstance(taker, ShareOperation):
+            yield from share_breaches(taker, group, producers, consumers, named)
 
 
 def groups(taker: Taker, enumeration: Enumeration) -> Iterator[tuple[int, list[int], list[int]]]:
@@ -121,12 +134,25 @@ def groups(taker: Taker, enumeration: Enumeration) -> Iterator[tuple[int, list[i
             yield group, producers, consumers
 
 
-def sources(dependency: AffineSet, consumer: int, group: int, enumeration: Enumeration) -> list[int] | None:
-    """The producers that a consumer takes contributions of; None where the set cannot be listed."""
-    return enumeration.integers(dependency, (consumer, group)[: dependency.num_symbols], least=0)
+def dependency_of(taker: Taker) -> AffineSetAttr | None:
+    """The set that names the producers of each consumer, where a taker has one."""
+    return taker.dependency if isinstance(taker, ShareOperation) else taker.producer_dependency_per_consumer
 
 
-def reducer_breaches(reduce: ktdp.InterTileReduceOp) -> Iterator[Breach]:
+Dependencies = dict[int, "list[int] | None"]
+"""The producers that each consumer names; None where its set cannot be listed."""
+
+
+def dependencies(taker: Taker, group: int, consumers: Sequence[int], enumeration: Enumeration) -> Dependencies | None:
+    """What each consumer of a group depends on; None where the taker does not say."""
+    dependency = dependency_of(taker)
+    if dependency is None:
+        return None
+    symbols = dependency.data.num_symbols
+    return {c: enumeration.integers(dependency.data, (c, group)[:symbols], least=0) for c in consumers}
+
+
+def reducer_breaches(reduce: Reducing) -> Iterator[Breach]:
     for operation in reduce.reducer.walk():
         if get_effects(operation):
             text = f"reducer region must be free of side effects, but holds {operation.name}"
@@ -151,10 +177,9 @@ def membership_breaches(
 
 
 def dependency_breaches(
-    taker: Taker, group: int, producers: Sequence[int], consumers: Sequence[int], enumeration: Enumeration
+    taker: Taker, group: int, producers: Sequence[int], consumers: Sequence[int], named: Dependencies | None
 ) -> Iterator[Breach]:
-    dependency = taker.producer_dependency_per_consumer
-    if dependency is None:
+    if named is None:
         if isinstance(taker, ktdp.InterTileConsumeOp) and len(producers) > 1:
             yield Breach(
                 taker,
@@ -164,23 +189,49 @@ def dependency_breaches(
                 waits=min(consumers, default=None),
             )
         return
-    served, taken = set(producers), set[int]()
-    every_set_was_read = True
-    for consumer in consumers:
-        named = sources(dependency.data, consumer, group, enumeration)
-        if named is None:
-            every_set_was_read = False
-            continue
-        taken.update(named)
-        yield from source_breaches(taker, group, consumer, named, served)
+    for consumer, sources in named.items():
+        if sources is not None:
+            yield from source_breaches(taker, group, consumer, sources, set(producers))
+    taken = {source for sources in named.values() for source in sources or ()}
     idle = [producer for producer in producers if producer not in taken]
-    if idle and every_set_was_read:
+    if idle and None not in named.values():
         yield Breach(
             taker,
             "R4",
             f"producer_dependency_per_consumer for group {group} does not cover producer tile {idle[0]} "
             "(no consumer has it as a dependency)",
         )
+
+
+def share_breaches(
+    taker: ShareOperation, group: int, producers: Sequence[int], consumers: Sequence[int], named: Dependencies | None
+) -> Iterator[Breach]:
+    """R5 and R6 where contributions are joined; R9 and R12 by the numbers of consumers and of what each hears of."""
+    heard = [producers] if named is None else [sources for sources in named.values() if sources is not None]
+    if taker.JOINED is not None and named is not None:
+        counts = {len(sources) for sources in heard}
+        if len({source for sources in heard for source in sources}) < sum(map(len, heard)):
+            yield Breach(taker, "R5", f"the dependencies of two consumers of group {group} name the same producer")
+        if len(counts) > 1:
+            yield Breach(taker, "R6", f"consumers of group {group} depend on {min(counts)} and {max(counts)} producers")
+    parts = len(consumers) if taker.SPLIT is not None else 1
+    joined = len(heard[0]) if taker.JOINED is not None and heard else 1
+    for partial, share in zip(taker.partials, taker.shares.types, strict=True):
+        whole, given = (cast("TensorType[Attribute]", type).get_shape() for type in (partial, share))
+        along = prod(whole[axis] for axis in taker.axes(taker.SPLIT))
+        if parts and along % parts:
+            yield Breach(
+                taker,
+                "R9",
+                f"the extent {along} along {taker.SPLIT} is not divisible by the {parts} consumers of group {group}",
+            )
+        elif consumers and prod(given) * parts != prod(whole) * joined:
+            yield Breach(
+                taker,
+                "R12",
+                f"the result {share} is not what {joined} contributions of {partial} give each of the "
+                f"{len(consumers)} consumers of group {group}",
+            )
 
 
 def source_breaches(

@@ -22,6 +22,7 @@ from ktir.analysis.ranges import Frame, Value
 from ktir.analysis.scalar_operations import DIVISIONS
 from ktir.analysis.set_extents import owned_box, permuted, set_extent, variable
 from ktir.dialect import ktdp
+from ktir.dialect.ktdp.shares import ShareOperation
 
 
 class Walker(Evaluator):
@@ -79,13 +80,13 @@ class Walker(Evaluator):
             case ktdp.InterTileProduceOp():
                 self.regions_perhaps(op, frame)
                 self.produced[op.future] = (self.order, self.loops, self.runs_everywhere(frame))
-            case ktdp.InterTileConsumeOp() | ktdp.InterTileReduceOp():
+            case ktdp.InterTileConsumeOp() | ktdp.InterTileReduceOp() | ShareOperation():
                 self.exchange(op, frame)
                 self.regions_perhaps(op, frame)
             case _:
                 self.regions_perhaps(op, frame)
 
-    def exchange(self, op: ktdp.InterTileConsumeOp | ktdp.InterTileReduceOp, frame: Frame) -> None:
+    def exchange(self, op: ktdp.InterTileConsumeOp | ktdp.InterTileReduceOp | ShareOperation, frame: Frame) -> None:
         produced, loops, everywhere = self.produced.get(op.future, (0, (), False))
         everywhere = everywhere and loops == self.loops and self.runs_everywhere(frame)
         self.launch.exchanges.append(Exchange(op, produced, self.order, self.loops, everywhere))

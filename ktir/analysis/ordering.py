@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from ktir.analysis.accesses import Access, Exchange, Launch
-from ktir.analysis.inter_tile import ENUMERATION_LIMIT, groups, sources
+from ktir.analysis.inter_tile import ENUMERATION_LIMIT, dependencies, groups
 from ktir.analysis.ranges import Integers, Truths
 from ktir.maths.sets import Enumeration
 
@@ -56,12 +56,11 @@ class Ordering:
             return None
         heard = np.zeros((cores, cores), np.bool_)
         enumeration = Enumeration(ENUMERATION_LIMIT)
-        dependency = exchange.taker.producer_dependency_per_consumer
         for group, producers, consumers in groups(exchange.taker, enumeration):
-            for consumer in consumers:
-                named = producers if dependency is None else sources(dependency.data, consumer, group, enumeration)
-                if consumer < cores and named is not None:
-                    heard[[p for p in named if p < cores and p in producers], consumer] = True
+            named = dependencies(exchange.taker, group, consumers, enumeration) or dict.fromkeys(consumers, producers)
+            for consumer, sources in named.items():
+                if consumer < cores and sources is not None:
+                    heard[[p for p in sources if p < cores and p in producers], consumer] = True
         return heard
 
     @property

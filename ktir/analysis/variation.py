@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from xdsl.ir import Block, Operation, SSAValue
 
 from ktir.dialect import ktdp
+from ktir.dialect.ktdp.shares import ShareOperation
 
-DELIVERED = (ktdp.InterTileConsumeOp, ktdp.InterTileReduceOp)
+DELIVERED = (ktdp.InterTileConsumeOp, ktdp.InterTileReduceOp, ShareOperation)
 
 
 def differs_by_core(value: SSAValue) -> bool:
