@@ -130,7 +130,7 @@ def run(
     entry, described = program.entry(function), _described(machine)
     if timing and described is None:
         raise ArgumentError("timing needs a machine", remedy='pass machine="spyre"')
-    values = {name: to_numpy(value) if is_array(value) else value for name, value in given.items()}
+    values = _plain(given)
     from ktir.interp.executor import MAX_BYTES, MAX_STEPS, execute
 
     places = [replace(place, array=to_numpy(place.array)) for place in memory]
@@ -233,7 +233,7 @@ def bisect(
     one, other = parse(first), parse(second)
     entry = one.entry(function)
     counterpart = other.entry(function if function is not None or entry not in other.functions else entry)
-    given = {name: to_numpy(value) if is_array(value) else value for name, value in (arguments or {}).items()}
+    given = _plain(arguments or {})
     values = random_arguments(one.functions[entry], given, seed)
     return compare(
         Version(one.file, one.op, entry, one.source),
@@ -270,6 +270,17 @@ def load(path: str | Path, *, machine: str | Path | Machine | None = None) -> Pr
     from ktir.package import load_package
 
     return load_package(Path(path), _described(machine))
+
+
+def _plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments with numpy arrays. Raises :class:`ArgumentError` that names the argument."""
+    found: dict[str, Any] = {}
+    for name, value in arguments.items():
+        try:
+            found[name] = to_numpy(value) if is_array(value) else value
+        except ArgumentError as error:
+            raise ArgumentError(f"argument {name}: {error.message}", remedy=error.remedy) from None
+    return found
 
 
 def _described(name: str | Path | Machine | None) -> Machine | None:

@@ -64,7 +64,7 @@ def read_source(source: str | Path) -> tuple[str, str]:
     try:
         return path.read_text(encoding="utf-8"), str(path)
     except UnicodeDecodeError:
-        raise FileUnusable(f"{path} is not a text") from None
+        raise FileUnusable(f"{path} is not a text", remedy="give KTIR as text; ktir report reads packages") from None
     except OSError as error:
         raise FileUnusable(f"cannot read {path}: {error.strerror or error}") from None
 

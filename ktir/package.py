@@ -134,7 +134,10 @@ def _parts(path: Path) -> dict[str, bytes]:
     except OSError as error:
         raise FileUnusable(f"cannot read {path}: {error.strerror or error}") from None
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
-        raise PackageError(f"{path} is no package: {error}") from None
+        raise PackageError(
+            f"{path} is no package: {str(error)[:1].lower()}{str(error)[1:]}",
+            remedy="give a file that ktir compile wrote; a KTIR text is timed by ktir run --time",
+        ) from None
 
 
 def _manifest(path: Path, parts: Mapping[str, bytes]) -> dict[str, Any]:

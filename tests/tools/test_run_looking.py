@@ -154,6 +154,15 @@ def test_a_wrong_command_is_guessed(word: str, guessed: str, capsys: pytest.Capt
     assert f"did you mean {guessed}?" in capsys.readouterr().err
 
 
+def test_a_wrong_name_in_a_model_file_is_guessed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "model.py"
+    source.write_text("def build():\n    return None\n")
+    assert ktir_main.main(["compile", f"{source}:biuld"]) == FAULT
+    assert "did you mean build?" in capsys.readouterr().err
+    assert ktir_main.main(["report", str(source)]) == FAULT
+    assert "ktir run --time" in capsys.readouterr().err
+
+
 def test_json_may_stand_before_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert ktir_main.main(["--json", "doctor"]) == OK
     assert json.loads(capsys.readouterr().out)["ok"]
@@ -223,7 +232,7 @@ def test_an_array_that_does_not_fit_is_an_error_that_names_it(
     np.save(tmp_path / "x.npy", array)
     error = run_json(capsys, program, "--arg", f"x={tmp_path / 'x.npy'}", "--arg", "y=f32[4,8]", status=FAULT)["error"]
     assert error["code"] == code and error["remedy"]
-    assert "x" in error["message"].replace("index", "")
+    assert "argument x" in error["message"]
 
 
 def test_an_entry_of_a_file_is_named_after_a_colon(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ import argparse
 import importlib
 import importlib.util
 import sys
+from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
@@ -57,9 +58,13 @@ def _model(text: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
         raise UnsupportedInput(
             f"{text!r} is not MODULE:CALLABLE", remedy="write, for example, examples/models.py:swiglu"
         )
-    build = getattr(_module(module_name), name, None)
+    module = _module(module_name)
+    build = getattr(module, name, None)
     if not callable(build):
-        raise UnsupportedInput(f"{module_name} has no callable {name!r}")
+        known = [each for each, value in vars(module).items() if callable(value) and not each.startswith("_")]
+        near = get_close_matches(name, known, n=3, cutoff=0.5)
+        remedy = f"did you mean {' or '.join(near)}?" if near else "name a function of that module"
+        raise UnsupportedInput(f"{module_name} has no callable {name!r}", remedy=remedy)
     made: object = build()
     parts = list(cast("tuple[Any, ...]", made)) if isinstance(made, tuple) else []
     args: object = parts[1] if len(parts) in (2, 3) else None
@@ -84,4 +89,6 @@ def _module(name: str) -> ModuleType:
         spec.loader.exec_module(module)
         return module
     except (ImportError, OSError, SyntaxError) as error:
-        raise UnsupportedInput(f"cannot import {name}: {error}") from None
+        raise UnsupportedInput(
+            f"cannot import {name}: {error}", remedy="give a module's dotted name, or the path of a .py file"
+        ) from None

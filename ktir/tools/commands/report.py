@@ -34,5 +34,5 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         report = program.report()
     for file in files:
         report.save(file)
-    console.result(json.loads(report.json), report.text)
+    console.result({"ok": True, **json.loads(report.json)}, report.text)
     return OK
