@@ -318,8 +318,6 @@ def indirect_tile(compiler: FunctionCompiler, op: Operation) -> Step:
     def step(frame: Frame) -> None:
         regs = frame.regs
         view = _require_view(demand(regs[base], site), site)
-        if isinstance(view, DistributedView):
-            raise site.fail(UnknownOperation, "gathers from a distributed view", "gather from one view")
         looked_up = tuple((None if slot is None else regs[slot], functions) for slot, functions in subscripts)
         values = tuple(demand(regs[slot], site) for slot in captured)
         regs[out] = IndirectTile(view, found(frame), values, looked_up)
@@ -359,7 +357,7 @@ def _require_element(view: ElementType, tensor: ElementType, site: Site) -> None
         )
 
 
-def _assembled(pieces: Pieces, tile: Tile, element: ElementType, frame: Frame, site: Site) -> Value:
+def _assembled(pieces: Pieces, tile: Tile | IndirectTile, element: ElementType, frame: Frame, site: Site) -> Value:
     """A tile of a distributed view; coordinates that no partition owns are zero where nobody checks (Q7)."""
     checker = frame.run.checker
     result = np.zeros(pieces.shape, element.dtype)
@@ -436,7 +434,7 @@ def _write(access: Access, values: Value, frame: Frame, site: Site, rows: Array 
     frame.batch.wait(access, values, frame, site, rows)
 
 
-def _scatter(pieces: Pieces, values: Value, tile: Tile, frame: Frame, site: Site) -> None:
+def _scatter(pieces: Pieces, values: Value, tile: Tile | IndirectTile, frame: Frame, site: Site) -> None:
     """Stores to a distributed view: to every partition that owns a coordinate (Q6)."""
     checker = frame.run.checker
     if checker is not None and pieces.masked is None:

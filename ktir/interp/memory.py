@@ -157,7 +157,7 @@ class IndirectTile:
     """Coordinates given one by one: per dimension functions of the captured values and of the points of a pattern,
     looked up in an index view where there is one."""
 
-    view: View
+    view: View | DistributedView
     pattern: Pattern
     captured: tuple[Scalar, ...]
     subscripts: tuple[tuple[View | None, tuple[Any, ...]], ...]
@@ -324,11 +324,13 @@ class Pieces:
     """A tile that is not one access: its parts, later ones over earlier ones, and its shape with the core axis.
 
     ``masked`` is the view beyond whose end the rest of the tile lies; else the tile is on a distributed view.
+    ``coordinates`` are those of all elements, per dimension, where they were listed.
     """
 
     parts: list[Piece]
     shape: tuple[int, ...]
     masked: View | None = None
+    coordinates: Sequence[Array] | None = None
 
 
 def window(raw: Array, dtype: np.dtype[Any], at: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
@@ -438,13 +440,24 @@ def _row_of_each(inside: Array, frame: Frame) -> Array | None:
 
 def resolve(tile: Tile | IndirectTile, frame: Frame, site: Site) -> Access | Pieces:
     """The places that a tile means; several pieces for a distributed view."""
-    if isinstance(tile, IndirectTile):
-        return indirect(tile, frame, site)
     if isinstance(tile.view, DistributedView):
-        return distributed(tile, tile.view, frame, site)
+        span = frame.run.memory.span
+        pieces = _on_distributed(tile, tile.view, frame, site)
+        grew = frame.run.memory.span != span  # then the places of the pieces before are others
+        return _on_distributed(tile, tile.view, frame, site) if grew else pieces
+    if isinstance(tile, IndirectTile):
+        return indirect(tile, tile.view, frame, site)
     if tile.view.ragged and (cut := masked(tile.view, tile.base, tile.pattern, frame, site)) is not None:
         return cut
     return direct(tile.view, tile.base, tile.pattern, frame, site)
+
+
+def _on_distributed(tile: Tile | IndirectTile, view: DistributedView, frame: Frame, site: Site) -> Pieces:
+    if isinstance(tile, Tile):
+        return distributed(tile, view, frame, site)
+    coordinates = looked_up(tile, frame, site)
+    varies = _varies(view) or any(is_array(each) and each.ndim and len(each) > 1 for each in coordinates)
+    return _owned_pieces(coordinates, tile.pattern, view, frame, site, varies)
 
 
 def direct(view: View, base: Sequence[Scalar], pattern: Pattern, frame: Frame, site: Site) -> Access:
@@ -514,18 +527,26 @@ def _settle_local(access: Access, frame: Frame, site: Site) -> Access:
     else:
         inside = access.places - spread(owner * own, access.places.ndim - 1)
         low, high = int(inside.min()), int(inside.max())
-    if low < 0:
-        raise site.fail(
-            OutOfBounds, f"touches byte {low * size} of a scratchpad through %{view.name}", "start at byte 0 or later"
-        )
-    frame.run.require_scratchpad((high + 1) * size, view, frame, site)
-    if (high + 1) * size > memory.span:
-        memory.provide_span((high + 1) * size)
+    if _require_room(view, low, high, frame, site):
         moved = owner * (memory.span // size - own)
         if isinstance(access, Strided):
             return replace(access, at=access.at + moved, box=None)
         return replace(access, places=access.places + spread(moved, access.places.ndim - 1))
     return access
+
+
+def _require_room(view: View, low: int, high: int, frame: Frame, site: Site) -> bool:
+    """Makes scratchpads as large as an access from element ``low`` to ``high`` needs; whether they had to grow."""
+    size = view.element.itemsize
+    if low < 0:
+        raise site.fail(
+            OutOfBounds, f"touches byte {low * size} of a scratchpad through %{view.name}", "start at byte 0 or later"
+        )
+    frame.run.require_scratchpad((high + 1) * size, view, frame, site)
+    grows = (high + 1) * size > frame.run.memory.span
+    if grows:
+        frame.run.memory.provide_span((high + 1) * size)
+    return grows
 
 
 def _require_core(view: View, owner: Scalar, frame: Frame, site: Site) -> None:
@@ -538,25 +559,34 @@ def _require_core(view: View, owner: Scalar, frame: Frame, site: Site) -> None:
         )
 
 
-def indirect(tile: IndirectTile, frame: Frame, site: Site) -> Access:
-    """Looks the index views up and lists all places."""
+def indirect(tile: IndirectTile, view: View, frame: Frame, site: Site) -> Access:
+    """Lists all places of an indirect tile on one view."""
+    rank = len(tile.pattern.shape)
+    arena, start = view.start(frame)
+    places: Any = spread(start, rank)
+    for coordinate, stride in zip(looked_up(tile, frame, site), view.strides, strict=True):
+        places = places + coordinate * spread(stride, rank)
+    if not is_array(places) or places.ndim == 0:
+        places = np.asarray(places).reshape((1,) * (rank + 1))
+    full = np.ascontiguousarray(np.broadcast_to(places, (len(places), *tile.pattern.shape)))
+    return settle(Gathered(arena, full, view, frame.cores), frame, site)
+
+
+def looked_up(tile: IndirectTile, frame: Frame, site: Site) -> list[Any]:
+    """The coordinates of all points per dimension, with the axes (cores, shape..), from the index views where asked."""
     pattern, rank = tile.pattern, len(tile.pattern.shape)
     variables = [pattern.coordinate(dimension) for dimension in range(len(pattern.order))]
     values = [*(spread(value, rank) for value in tile.captured), *variables]
-    arena, start = tile.view.start(frame)
-    places: Any = spread(start, rank)
+    found: list[Any] = []
     for dimension, (index_view, functions) in enumerate(tile.subscripts):
-        coordinates = [function(values) for function in functions]
+        subscripts = [function(values) for function in functions]
         if index_view is not None:
-            coordinate = look_up(index_view, coordinates, rank, frame, site)
+            coordinate = look_up(index_view, subscripts, rank, frame, site)
         else:
-            (coordinate,) = coordinates
+            (coordinate,) = subscripts
         within_dimension(tile.view, dimension, coordinate, frame, site)
-        places = places + coordinate * spread(tile.view.strides[dimension], rank)
-    if not is_array(places) or places.ndim == 0:
-        places = np.asarray(places).reshape((1,) * (rank + 1))
-    full = np.ascontiguousarray(np.broadcast_to(places, (len(places), *pattern.shape)))
-    return settle(Gathered(arena, full, tile.view, frame.cores), frame, site)
+        found.append(coordinate)
+    return found
 
 
 def look_up(view: View, coordinates: Sequence[Any], rank: int, frame: Frame, site: Site) -> Array:
@@ -581,7 +611,7 @@ def index_access(view: View, coordinates: Sequence[Any], rank: int, frame: Frame
     return settle(Gathered(arena, places, view, frame.cores), frame, site)
 
 
-def within_dimension(view: View, dimension: int, coordinate: Any, frame: Frame, site: Site) -> None:
+def within_dimension(view: View | DistributedView, dimension: int, coordinate: Any, frame: Frame, site: Site) -> None:
     """Indices come from data, so they are checked in every mode (Q11)."""
     size = view.sizes[dimension]
     low, high = (coordinate, coordinate) if isinstance(coordinate, int) else (coordinate.min(), coordinate.max())
@@ -604,14 +634,22 @@ def within_dimension(view: View, dimension: int, coordinate: Any, frame: Frame, 
 
 def distributed(tile: Tile, view: DistributedView, frame: Frame, site: Site) -> Pieces:
     """Cuts a tile into what each partition owns of it, partition 0 last, so that it wins where several own a place."""
-    varies = any(not isinstance(first, int) for first in tile.base) or any(
+    pattern, rank = tile.pattern, len(tile.pattern.shape)
+    varies = _varies(view) or any(not isinstance(first, int) for first in tile.base)
+    if pattern.points is not None or any(each.set is not None for each in view.partitions):
+        coordinates = [spread(first, rank) + pattern.coordinate(dimension) for dimension, first in enumerate(tile.base)]
+        return _owned_pieces(coordinates, pattern, view, frame, site, varies)
+    pieces = _box_pieces(tile, view, frame, site, varies)
+    pieces.reverse()
+    return Pieces(pieces, (frame.n if varies else 1, *pattern.shape))
+
+
+def _varies(view: DistributedView) -> bool:
+    """Whether a coordinate lies elsewhere for each core."""
+    return any(
         (each.view.local and each.view.core is None) or not isinstance(each.view.offset, int)
         for each in view.partitions
     )
-    plain = tile.pattern.points is None and all(each.set is None for each in view.partitions)
-    pieces = (_box_pieces if plain else _point_pieces)(tile, view, frame, site, varies)
-    pieces.reverse()
-    return Pieces(pieces, (frame.n if varies else 1, *tile.pattern.shape))
 
 
 def _box_pieces(tile: Tile, view: DistributedView, frame: Frame, site: Site, varies: bool) -> list[Piece]:
@@ -684,36 +722,53 @@ def _one_if_same(values: Array) -> Scalar:
     return int(values[0]) if (values == values[0]).all() else values
 
 
-def _point_pieces(tile: Tile, view: DistributedView, frame: Frame, site: Site, varies: bool) -> list[Piece]:
-    """Any sets: all coordinates are listed and each partition takes those it owns."""
-    pattern, rank = tile.pattern, len(tile.pattern.shape)
-    lead = frame.n if varies else 1
-    shape = (lead, *pattern.shape)
-    coordinates = [
-        np.broadcast_to(spread(first, rank) + pattern.coordinate(dimension), shape)
-        for dimension, first in enumerate(tile.base)
-    ]
+def _owned_pieces(
+    coordinates: Sequence[Any], pattern: Pattern, view: DistributedView, frame: Frame, site: Site, varies: bool
+) -> Pieces:
+    """Any sets: each partition takes those of the listed coordinates that it owns, partition 0 last."""
+    shape = (frame.n if varies else 1, *pattern.shape)
+    listed = [np.broadcast_to(coordinate, shape) for coordinate in coordinates]
     pieces: list[Piece] = []
-    for partition in view.partitions:
+    for partition in reversed(view.partitions):
         inside = np.ones(shape, bool)
-        for dimension, coordinate in enumerate(coordinates):
-            inside &= (coordinate >= partition.lows[dimension]) & (coordinate < partition.stops[dimension])
+        for coordinate, low, stop in zip(listed, partition.lows, partition.stops, strict=True):
+            inside &= (coordinate >= low) & (coordinate < stop)
         if partition.set is not None:
-            inside &= np.broadcast_to(member(partition.set, [*coordinates, *partition.view.symbols]), shape)
-        if not inside.any():
-            continue
-        arena, start = partition.view.start(frame)
-        places: Any = spread(start, rank)
-        for coordinate, low, stride in zip(coordinates, partition.lows, partition.view.strides, strict=True):
-            places = places + (coordinate - low) * spread(stride, rank)
-        cores = np.broadcast_to(frame.cores.reshape(-1, *(1,) * rank) if varies else frame.cores[0], shape)[inside]
-        chosen = np.broadcast_to(places, shape)[inside].reshape(1, -1)
-        access = Gathered(arena, chosen, partition.view, cores.reshape(1, -1))
+            inside &= np.broadcast_to(member(partition.set, [*listed, *partition.view.symbols]), shape)
+        if inside.any():
+            access = _owned(listed, inside, partition, frame, site, varies)
+            pieces.append(Piece(access, (inside,), _row_of_each(inside, frame)))
+    return Pieces(pieces, shape, coordinates=listed)
+
+
+def _owned(
+    coordinates: Sequence[Array], inside: Array, partition: Partition, frame: Frame, site: Site, varies: bool
+) -> Access:
+    """The places of the coordinates ``inside`` of a partition, in one row."""
+    view, rank, shape = partition.view, inside.ndim - 1, inside.shape
+    places: Any = spread(view.offset, rank)
+    for dimension, (coordinate, low) in enumerate(zip(coordinates, partition.lows, strict=True)):
+        local = coordinate - low
+        if frame.run.checker is not None:
+            within_dimension(view, dimension, local[inside], frame, site)
+        places = places + local * spread(view.strides[dimension], rank)
+    chosen = np.broadcast_to(places, shape)[inside].reshape(1, -1)
+    cores = frame.cores
+    if varies:
+        cores = np.broadcast_to(cores.reshape(-1, *(1,) * rank), shape)[inside].reshape(1, -1)
+    if not view.local:
+        access = Gathered(frame.run.memory.shared, chosen, view, cores)
+        if isinstance(view.offset, int):
+            return settle(access, frame, site)
         low, high = access.limits()
-        if low < 0 or (high + 1) * view.element.itemsize > arena.size:
+        if low < 0 or (high + 1) * view.element.itemsize > access.arena.size:
             raise outside_memory(access, low, high, site)
-        pieces.append(Piece(access, (inside,), _row_of_each(inside, frame)))
-    return pieces
+        return access
+    owner: Any = view.core if view.core is not None else cores
+    _require_core(view, owner, frame, site)
+    _require_room(view, int(chosen.min()), int(chosen.max()), frame, site)
+    memory = frame.run.memory
+    return Gathered(memory.local, chosen + owner * (memory.span // view.element.itemsize), view, cores)
 
 
 def _is_whole(piece: Piece, shape: tuple[int, ...]) -> bool:
@@ -724,7 +779,7 @@ def _is_whole(piece: Piece, shape: tuple[int, ...]) -> bool:
     )
 
 
-def require_covered(pieces: Pieces, tile: Tile, frame: Frame, site: Site) -> None:
+def require_covered(pieces: Pieces, tile: Tile | IndirectTile, frame: Frame, site: Site) -> None:
     """Raises :class:`DistributedViewHole` where no partition owns a coordinate of the tile."""
     if any(_is_whole(piece, pieces.shape) for piece in pieces.parts):
         return
@@ -735,13 +790,22 @@ def require_covered(pieces: Pieces, tile: Tile, frame: Frame, site: Site) -> Non
         return
     place = tuple(int(axis[0]) for axis in np.nonzero(~covered))
     row = min(place[0], frame.n - 1)
-    coordinates: list[int] = []
-    for dimension, first in enumerate(tile.base):
-        shift = np.broadcast_to(tile.pattern.coordinate(dimension), (1, *tile.pattern.shape))[(0, *place[1:])]
-        coordinates.append(int(first if isinstance(first, int) else first[row]) + int(shift))
+    coordinates = _coordinates_at(pieces, tile, row, place)
     raise site.fail(
         DistributedViewHole,
         f"touches coordinates {coordinates} of %{tile.view.name} on core {int(frame.cores[row])}, which no partition "
         "owns",
         "let the coordinate sets of the partitions cover what is accessed",
     )
+
+
+def _coordinates_at(pieces: Pieces, tile: Tile | IndirectTile, row: int, place: tuple[int, ...]) -> list[int]:
+    """The coordinates of one element of a tile."""
+    if pieces.coordinates is not None:
+        return [int(coordinate[place]) for coordinate in pieces.coordinates]
+    assert isinstance(tile, Tile)
+    found: list[int] = []
+    for dimension, first in enumerate(tile.base):
+        shift = np.broadcast_to(tile.pattern.coordinate(dimension), (1, *tile.pattern.shape))[(0, *place[1:])]
+        found.append(int(first if isinstance(first, int) else first[row]) + int(shift))
+    return found
