@@ -16,9 +16,10 @@ from tests.naive.numbers import Number
 from tests.naive.programs import Program
 
 DTYPES = {
-    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64,
-    "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
-}  # fmt: skip
+    **{"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64},
+    **{"f8E5M2": ml_dtypes.float8_e5m2, "f8E4M3FN": ml_dtypes.float8_e4m3fn},
+    **{"i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64},
+}
 
 
 def arrays(arguments: Mapping[str, tuple[str, list[Number]]]) -> dict[str, np.ndarray]:

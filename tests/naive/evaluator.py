@@ -42,7 +42,7 @@ Core: TypeAlias = "Generator[None, None, list[Any]]"
 
 PASSING_ON = ("ktdp.store", "tensor.collapse_shape", "tensor.expand_shape", "tensor.reshape", "scf.for", "scf.if")
 
-HALF_ULP = {"f16": 2.0**-11, "bf16": 2.0**-8, "f32": 2.0**-24, "f64": 2.0**-53}
+HALF_ULP = {name: 2.0 ** -(each.mantissa + 1) for name, each in numbers.FORMATS.items()}
 
 
 class Undefined(Exception):
@@ -331,6 +331,28 @@ class Evaluator:
             at += step
         return carried
 
+    def wait_while(self, op: Operation, operands: list[Any]) -> Core:
+        before, after = (region.block for region in op.regions)
+        while True:
+            goes_on, *operands = yield from self.block(before, operands)
+            if not goes_on:
+                return operands
+            operands = yield from self.block(after, operands)
+
+    def wait_parallel(self, op: Operation, operands: list[Any]) -> Core:
+        """One dimension; the iterations are combined in their order."""
+        loop, body = cast(Any, op), op.regions[0].block
+        (low,), (high,), (step,) = (
+            [self.values[v] for v in vs] for vs in (loop.lowerBound, loop.upperBound, loop.step)
+        )
+        totals = [self.values[v] for v in loop.initVals]
+        for at in range(low, high, step):
+            found = yield from self.block(body, [at])
+            assert body.last_op is not None
+            for k, (region, x) in enumerate(zip(body.last_op.regions, found, strict=True)):
+                (totals[k],) = self.now(region.block, [totals[k], x])
+        return totals
+
     def wait_if(self, op: Operation, operands: list[Any]) -> Core:
         region = op.regions[0 if operands[0] else 1]
         return (yield from self.block(region.block, [])) if region.blocks else []
@@ -383,6 +405,8 @@ class Evaluator:
             case _ if name.startswith("math."):
                 return numbers.function(name.removeprefix("math."), float(operands[0]), target)
             case _ if len(operands) == 1:
+                if name == "fptosi" and not numbers.fits(float(operands[0]), target):
+                    raise Inexact(name)
                 return numbers.convert(name, operands[0], source, target)
             case _:
                 return numbers.binary(name, *operands, target)

@@ -346,6 +346,12 @@ def from_exact(x: int, target: str) -> float:
     return nearest_to(Fraction(x), target) if x else 0.0
 
 
+def fits(x: float, target: str) -> bool:
+    """Whether ``x``, rounded towards zero, is a signed number of ``target``."""
+    half = 1 << BITS[target] - 1
+    return math.isfinite(x) and -half <= math.trunc(x) < half
+
+
 def saturated(x: float, target: str, *, unsigned: bool) -> int:
     """Rounded towards zero; beyond the range, which MLIR leaves undefined, the nearest integer, and zero for NaN."""
     bits = BITS[target]

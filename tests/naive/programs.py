@@ -16,10 +16,10 @@ from math import prod
 
 from hypothesis import strategies as st
 
-from tests.naive.numbers import FLOATS, Number, rounded
+from tests.naive.numbers import BITS, FLOATS, FORMATS, SIZE, Number, rounded
 
-FLOAT_TYPES = ("f16", "f32", "bf16")
-INTEGER_TYPES = ("i32", "i64")
+FLOAT_TYPES = ("f16", "f32", "bf16", "f64", "f8E5M2", "f8E4M3FN")
+INTEGER_TYPES = ("i32", "i64", "i8", "i16")
 
 
 @dataclass(frozen=True)
@@ -127,6 +127,14 @@ def box(sizes: Sequence[int], low: Sequence[int] | None = None) -> str:
     return f"affine_set<({dims}) : ({', '.join(constraints) or '0 == 0'})>"
 
 
+def symbolic_box(sizes: Sequence[int], dim: int) -> str:
+    """The box with the size along ``dim`` as its symbol."""
+    dims = ", ".join(f"d{k}" for k in range(len(sizes)))
+    ends = ["s0 - 1" if k == dim else str(size - 1) for k, size in enumerate(sizes)]
+    constraints = ", ".join(f"d{k} >= 0, -d{k} + {end} >= 0" for k, end in enumerate(ends))
+    return f"affine_set<({dims})[s0] : ({constraints})>"
+
+
 def order_map(order: Sequence[int]) -> str:
     dims = ", ".join(f"d{k}" for k in range(len(order)))
     return f"affine_map<({dims}) -> ({', '.join(f'd{k}' for k in order)})>"
@@ -161,10 +169,16 @@ def make_view(
         pointer = b.array(type_, reach + offset)
         if offset:
             pointer = b.op(f"arith.addi {pointer}, {b.index(offset)} : index", "at")
-    owned = b.alias(box(sizes, low))
-    memref = f"memref<{'x'.join([*map(str, sizes), type_])}>"
+    shown, owned = [str(n) for n in sizes], box(sizes, low)
+    if low is None and not dense and b.chance(4):
+        dim = b.integer(0, len(sizes) - 1)
+        shown[dim] = b.index(sizes[dim])
+        owned = symbolic_box(sizes, dim)
+    owned = b.alias(owned)
+    extents = [n if n.isdigit() else "?" for n in shown]
+    memref = f"memref<{'x'.join([*extents, type_])}>"
     name = b.op(
-        f"ktdp.construct_memory_view {pointer}, sizes: [{', '.join(map(str, sizes))}], "
+        f"ktdp.construct_memory_view {pointer}, sizes: [{', '.join(shown)}], "
         f"strides: [{', '.join(map(str, strides))}] {{coordinate_set = {owned}, "
         f"memory_space = #ktdp.memory_space<{space}>}} : {memref}",
         "view",
@@ -187,7 +201,25 @@ def distributed_view(b: Builder, type_: str, sizes: tuple[int, ...]) -> View:
     )
 
 
+def interleaved_view(b: Builder, type_: str, sizes: tuple[int, ...]) -> View:
+    """A view put together from two pieces that own every other row; each is stored with room for all rows between."""
+    parts = []
+    for start in (0, 1):
+        rows = sizes[0] - start
+        part = make_view(b, type_, (rows, *sizes[1:]), low=[start, *[0] * (len(sizes) - 1)])
+        constraints = box((rows, *sizes[1:]), [start, *[0] * (len(sizes) - 1)])
+        thinned = constraints[: -len(")>")] + f", (d0 - {start}) mod 2 == 0)>"
+        b.lines[-1] = b.lines[-1].replace(b.alias(constraints), b.alias(thinned))
+        parts.append(part)
+    memref = f"memref<{'x'.join([*map(str, sizes), type_])}>"
+    names, types = ", ".join(p.name for p in parts), ", ".join(p.memref for p in parts)
+    text = f"ktdp.construct_distributed_memory_view ({names} : {types}) : {memref}"
+    return View(b.op(text, "dist"), sizes, type_, memref)
+
+
 def input_view(b: Builder, type_: str, sizes: tuple[int, ...]) -> View:
+    if sizes[0] > 2 and b.chance(6):
+        return interleaved_view(b, type_, sizes)
     if any(n > 1 for n in sizes) and b.chance(4):
         cuttable = distributed_view if all(n > 1 for n in sizes) else make_view
         return cuttable(b, type_, sizes)
@@ -197,10 +229,19 @@ def input_view(b: Builder, type_: str, sizes: tuple[int, ...]) -> View:
 # ------------------------------------------------------------------------------------------------------------- accesses
 
 
-def tile_text(b: Builder, view: View, at: Sequence[str], set_: str, order: Sequence[int], shape: Sequence[int]) -> str:
+def tile_text(
+    b: Builder,
+    view: View,
+    at: Sequence[str],
+    set_: str,
+    order: Sequence[int],
+    shape: Sequence[int],
+    symbols: str = "",
+) -> str:
     tile = f"!ktdp.access_tile<{'x'.join([*map(str, shape), 'index'])}>"
     return b.op(
-        f"ktdp.construct_access_tile {view.name}[{', '.join(at)}] {{access_tile_order = {b.alias(order_map(order))}, "
+        f"ktdp.construct_access_tile {view.name}[{', '.join(at)}]{symbols} "
+        f"{{access_tile_order = {b.alias(order_map(order))}, "
         f"access_tile_set = {b.alias(set_)}}} : {view.memref} -> {tile}",
         "tile",
     )
@@ -216,7 +257,11 @@ def load(b: Builder, view: View, at: Sequence[str], sizes: Sequence[int], *, shu
     if shuffle and b.chance(3):
         order = list(b.draw(st.permutations(order)))
     shape = tuple(sizes[k] for k in order)
-    tile = tile_text(b, view, at, box(sizes), order, shape)
+    set_, symbols = box(sizes), ""
+    if shuffle and b.chance(4):
+        dim = b.integer(0, len(sizes) - 1)
+        set_, symbols = symbolic_box(sizes, dim), f" symbols({b.index(sizes[dim])})"
+    tile = tile_text(b, view, at, set_, order, shape, symbols)
     loaded = Value(
         b.op(f"ktdp.load {tile} : {short(shape)} -> tensor<{'x'.join([*map(str, shape), view.type])}>"),
         shape,
@@ -259,7 +304,7 @@ def load_odd_set(b: Builder, view: View, at: Sequence[str], sizes: tuple[int, in
 
 def gather(b: Builder, type_: str, rows: int, columns: int, core: str) -> Value:
     """Rows of a table, by an index tensor; each core reads indices of its own."""
-    table = make_view(b, type_, (b.integer(2, 6), columns))
+    table = input_view(b, type_, (b.integer(2, 6), columns))
     index_type = b.pick(("i32", "i64"))
     count = rows * b.cores
     pointer = b.array(index_type, count)
@@ -293,9 +338,8 @@ def through_scratchpad(b: Builder, value: Value) -> Value:
     place = b.scratch
     b.scratch += prod(value.shape) * 8 + b.integer(0, 3) * 8
     b.count += 1
-    element = {"f16": 2, "bf16": 2, "f32": 4, "i32": 4, "i64": 8}[value.type]
     pointer = f"%lx{b.count}"
-    b.line(f"{pointer} = arith.constant {place // element} : index")
+    b.line(f"{pointer} = arith.constant {place // SIZE[value.type]} : index")
     b.scratch = -(-b.scratch // 8) * 8
     view = make_view(b, value.type, value.shape, pointer)
     zero = b.index(0)
@@ -394,18 +438,16 @@ def cast_to(b: Builder, x: Value, type_: str) -> Value:
         return x
     target = Value("", x.shape, type_)
     if x.type in FLOATS and type_ in FLOATS:
-        if x.type == "f32":
-            name = "arith.truncf"
-        elif type_ == "f32":
-            name = "arith.extf"
-        else:
+        before, after = FORMATS[x.type].bits, FORMATS[type_].bits
+        if before == after:
             return cast_to(b, cast_to(b, x, "f32"), type_)
+        name = "arith.truncf" if before > after else "arith.extf"
     elif x.type in FLOATS:
         name = "arith.fptosi"
     elif type_ in FLOATS:
         name = "arith.sitofp"
     else:
-        name = "arith.extsi" if type_ == "i64" else "arith.trunci"
+        name = "arith.extsi" if BITS[type_] > BITS[x.type] else "arith.trunci"
     return Value(b.op(f"{name} {x.name} : {x.ir} to {target.ir}"), x.shape, type_)
 
 
@@ -472,7 +514,7 @@ def matmul(b: Builder, x: Value) -> Value:
     m, k = x.shape
     n = b.integer(1, 4)
     w = load(b, make_view(b, x.type, (k, n)), [b.index(0), b.index(0)], (k, n))
-    result = "f32" if x.type in FLOATS and b.chance() else x.type
+    result = "f32" if x.type in FLOATS and x.type != "f64" and b.chance() else x.type
     out = Value("", (m, n), result)
     start = empty(b, (m, n), result) if b.chance(4) else splat(b, out, b.integer(-1, 1))
     text = f"linalg.matmul ins({x.name}, {w.name} : {x.ir}, {w.ir}) outs({start.name} : {out.ir}) -> {out.ir}"
@@ -539,9 +581,13 @@ def all_reduced(b: Builder, x: Value) -> Value:
     b.line("^bb0(%gid: index):")
     b.line(f"  ktdp.yield_partial {x.name} : {x.ir}")
     b.line("}")
-    result = b.fresh()
+    result, sources = b.fresh(), ""
+    if b.chance():
+        conditions = ("-p + c >= 0", "p - c >= 0", "p - c == 0", "(p + c) mod 2 == 0", "p + g >= 0")
+        sources = f"affine_set<(p)[c, g] : (p >= 0, {b.pick(conditions)})>"
+        sources = f"producer_dependency_per_consumer = {b.alias(sources)}, "
     b.line(
-        f"{result} = ktdp.inter_tile_reduce({made}) consumer_tiles_per_group = {tiles}, "
+        f"{result} = ktdp.inter_tile_reduce({made}) consumer_tiles_per_group = {tiles}, {sources}"
         f"identity({identity.name} : {x.ir}) : {future} -> {x.ir} {{"
     )
     b.line(f"^bb0(%l: {x.ir}, %r: {x.ir}):")
@@ -664,36 +710,109 @@ def source_tile(b: Builder, type_: str, shape: tuple[int, ...], core: str, step:
     return load(b, view, [b.pick(forms), *inner], shape)
 
 
-def looped(b: Builder, type_: str, shape: tuple[int, ...], core: str) -> Value:
-    """A tile accumulated over a loop whose counter may be i32 and whose step may not be one."""
+@dataclass(frozen=True)
+class Counted:
+    """A loop from ``first`` in steps of ``by``, as many as ``steps``: the bounds as constants of the counter's type."""
+
+    type: str
+    steps: int
+    by: int
+    first: int
+    low: str
+    high: str
+    step: str
+
+
+def counted(b: Builder, type_: str) -> Counted:
     steps, by, first = b.integer(1, 3), b.integer(1, 3), b.integer(0, 2)
-    counter_type = b.pick(("index", "i32"))
-    bounds = [
-        b.op(f"arith.constant {v} : {counter_type}", "c")
-        for v in (first, first + steps * by - b.integer(0, by - 1), by)
-    ]
+    stop = first + steps * by - b.integer(0, by - 1)
+    names = [b.op(f"arith.constant {v} : {type_}", "c") for v in (first, stop, by)]
+    return Counted(type_, steps, by, first, *names)
+
+
+def step_number(b: Builder, loop: Counted, counter: str) -> str:
+    """Which iteration it is, from 0 on."""
+    at = counter if loop.type == "index" else b.op(f"arith.index_cast {counter} : {loop.type} to index", "i")
+    origin = b.op(f"arith.subi {at}, {b.index(loop.first)} : index", "d")
+    return b.op(f"arith.divui {origin}, {b.index(loop.by)} : index", "k")
+
+
+def loop_tile(b: Builder, type_: str, shape: tuple[int, ...], core: str, loop: Counted, counter: str) -> Value:
+    tile = source_tile(b, type_, shape, core, step_number(b, loop, counter), loop.steps)
+    return computed_keeping(b, tile) if b.chance(3) else tile
+
+
+def looped(b: Builder, type_: str, shape: tuple[int, ...], core: str) -> Value:
+    """A tile accumulated over a loop of any kind."""
+    return (for_loop, while_loop, parallel_loop)[b.integer(0, 2)](b, type_, shape, core)
+
+
+def for_loop(b: Builder, type_: str, shape: tuple[int, ...], core: str) -> Value:
+    """``scf.for``, whose counter may be i32, and which may hold another one."""
+    loop = counted(b, b.pick(("index", "i32")))
     start = splat(b, Value("", shape, type_), b.integer(-2, 2))
     b.count += 1
     result, counter, carried = f"%loop{b.count}", f"%i{b.count}", f"%acc{b.count}"
     marker = len(b.lines)
-    suffix = "" if counter_type == "index" else " : i32"
     b.line("")
     b.indent += 1
-    at = counter if counter_type == "index" else b.op(f"arith.index_cast {counter} : i32 to index", "i")
-    origin = b.op(f"arith.subi {at}, {b.index(first)} : index", "d")
-    step = b.op(f"arith.divui {origin}, {b.index(by)} : index", "k")
-    tile = source_tile(b, type_, shape, core, step, steps)
-    if b.chance(3):
-        tile = computed_keeping(b, tile)
-    summed = pointwise(b, Value(carried, shape, type_), tile)
-    b.line(f"scf.yield {summed.name} : {summed.ir}")
+    total = Value(carried, shape, type_)
+    if b.indent < 3 and b.chance(4):
+        total = pointwise(b, total, for_loop(b, type_, shape, core))
+    total = pointwise(b, total, loop_tile(b, type_, shape, core, loop, counter))
+    b.line(f"scf.yield {total.name} : {total.ir}")
     b.indent -= 1
     b.line("}")
+    suffix = "" if loop.type == "index" else " : i32"
     b.lines[marker] = (
-        "  " * b.indent + f"{result} = scf.for {counter} = {bounds[0]} to {bounds[1]} step {bounds[2]} "
+        "  " * b.indent + f"{result} = scf.for {counter} = {loop.low} to {loop.high} step {loop.step} "
         f"iter_args({carried} = {start.name}) -> ({start.ir}) {suffix} {{"
     )
     return Value(result, shape, type_)
+
+
+def while_loop(b: Builder, type_: str, shape: tuple[int, ...], core: str) -> Value:
+    """The same loop with the question before each iteration."""
+    loop = counted(b, "index")
+    start = splat(b, Value("", shape, type_), b.integer(-2, 2))
+    b.count += 1
+    n = b.count
+    types = f"index, {start.ir}"
+    b.line(f"%w{n}:2 = scf.while (%i{n} = {loop.low}, %acc{n} = {start.name}) : ({types}) -> ({types}) {{")
+    b.line(f"  %more{n} = arith.cmpi slt, %i{n}, {loop.high} : index")
+    b.line(f"  scf.condition(%more{n}) %i{n}, %acc{n} : {types}")
+    b.line("} do {")
+    b.line(f"^bb0(%j{n}: index, %sum{n}: {start.ir}):")
+    b.indent += 1
+    total = pointwise(b, Value(f"%sum{n}", shape, type_), loop_tile(b, type_, shape, core, loop, f"%j{n}"))
+    following = b.op(f"arith.addi %j{n}, {loop.step} : index", "next")
+    b.line(f"scf.yield {following}, {total.name} : {types}")
+    b.indent -= 1
+    b.line("}")
+    return Value(f"%w{n}#1", shape, type_)
+
+
+def parallel_loop(b: Builder, type_: str, shape: tuple[int, ...], core: str) -> Value:
+    """``scf.parallel``, whose iterations are reduced."""
+    loop = counted(b, "index")
+    start = splat(b, Value("", shape, type_), b.integer(-2, 2))
+    b.count += 1
+    n = b.count
+    b.line(
+        f"%par{n} = scf.parallel (%i{n}) = ({loop.low}) to ({loop.high}) step ({loop.step}) "
+        f"init ({start.name}) -> {start.ir} {{"
+    )
+    b.indent += 1
+    tile = loop_tile(b, type_, shape, core, loop, f"%i{n}")
+    name = b.pick(("addf", "maximumf") if type_ in FLOATS else ("addi", "minsi"))
+    b.line(f"scf.reduce({tile.name} : {tile.ir}) {{")
+    b.line(f"^bb0(%l{n}: {tile.ir}, %r{n}: {tile.ir}):")
+    b.line(f"  %s{n} = arith.{name} %l{n}, %r{n} : {tile.ir}")
+    b.line(f"  scf.reduce.return %s{n} : {tile.ir}")
+    b.line("}")
+    b.indent -= 1
+    b.line("}")
+    return Value(f"%par{n}", shape, type_)
 
 
 def computed_keeping(b: Builder, x: Value) -> Value:
@@ -724,8 +843,45 @@ def output(b: Builder, x: Value, core: str) -> None:
     b.line("}")
 
 
+def remote(b: Builder, x: Value) -> Value:
+    """``x`` stored to the scratchpad of each core and read from those of two cores, once all have stored."""
+    place = -(-b.scratch // 8) * 8
+    b.scratch = place + prod(x.shape) * 8
+    b.count += 1
+    pointer = f"%lx{b.count}"
+    b.line(f"{pointer} = arith.constant {place // SIZE[x.type]} : index")
+    zeros = [b.index(0)] * len(x.shape)
+    store(b, x, make_view(b, x.type, x.shape, pointer), zeros)
+    n = b.cores
+    tiles = b.alias(f"affine_set<(i)[g] : (i >= 0, -i + {n - 1} >= 0)>")
+    barrier = splat(b, Value("", (1,), "i32"), 1)
+    made, future = produced(b, barrier, tiles, b.alias("affine_set<(g) : (g == 0)>"))
+    result = b.fresh()
+    b.line(
+        f"{result} = ktdp.inter_tile_reduce({made}) consumer_tiles_per_group = {tiles}, "
+        f"identity({barrier.name} : {barrier.ir}) : {future} -> {barrier.ir} {{"
+    )
+    b.line(f"^bb0(%l: {barrier.ir}, %r: {barrier.ir}):")
+    b.line(f"  ktdp.yield_reduced %l : {barrier.ir}")
+    b.line("}")
+    parts = []
+    for k in range(2):
+        low = [k * x.shape[0], *[0] * (len(x.shape) - 1)]
+        part = make_view(b, x.type, x.shape, pointer, low=low)
+        b.lines[-1] = b.lines[-1].replace("<ct_local>", f"<ct_local, ct_id = {b.integer(0, n - 1)}>")
+        parts.append(part)
+    sizes = (2 * x.shape[0], *x.shape[1:])
+    memref = f"memref<{'x'.join([*map(str, sizes), x.type])}>"
+    names, types = ", ".join(p.name for p in parts), ", ".join(p.memref for p in parts)
+    text = f"ktdp.construct_distributed_memory_view ({names} : {types}) : {memref}"
+    whole = View(b.op(text, "dist"), sizes, x.type, memref)
+    return load(b, whole, [str(b.integer(0, x.shape[0])), *["0"] * (len(x.shape) - 1)], x.shape)
+
+
 def between_cores(b: Builder, x: Value) -> Value:
-    kind = b.integer(0, 2)
+    kind = b.integer(0, 3)
+    if kind == 3:
+        return remote(b, x)
     if kind == 0 and b.exact:
         return all_reduced(b, x)
     return shared(b, x) if kind == 1 else shifted(b, x)
