@@ -114,15 +114,19 @@ class Explain:
 
     def __init__(self, core: int, listed: int | None = LISTED) -> None:
         self.core, self.listed = core, listed
+        self._clear({})
+
+    def _clear(self, names: Mapping[SSAValue, str]) -> None:
         self.accesses: list[Accesses] = []
         self.tensors: list[Tensor] = []
         self._by_operation: dict[tuple[Operation, str, str, str], Accesses] = {}
         self._by_place: dict[tuple[str, int | None, int, int], Tensor] = {}
         self._tiles = 0
-        self._names: Mapping[SSAValue, str] = {}
+        self._names = names
 
     def begin(self, module: ModuleOp, names: Mapping[SSAValue, str]) -> None:
-        self._names = names
+        """Forgets an earlier run."""
+        self._clear(names)
         if self.core < 0:
             raise ArgumentError(f"core {self.core} does not exist", remedy="cores count from 0")
 

@@ -76,13 +76,19 @@ class Recording:
     """Observes a run and keeps the results of all its operations, up to ``most_bytes`` of them."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
-        self.most_bytes, self.nbytes = most_bytes, 0
+        self.most_bytes = most_bytes
         self.module: ModuleOp | None = None
+        self._clear()
+
+    def _clear(self) -> None:
+        self.nbytes = 0
         self.kept: dict[tuple[Operation, int], dict[Key, list[tuple[Array, Lanes]]]] = {}
         self._visits = Visits()
 
     def begin(self, module: ModuleOp, names: Mapping[SSAValue, str]) -> None:
+        """Forgets an earlier run."""
         self.module = module
+        self._clear()
 
     def entered(self, point: Point, frame: Frame) -> None:
         """Arguments of blocks are results of operations, or counters."""

@@ -160,7 +160,10 @@ class Arrays:
     _events: list[tuple[Point, dict[int, Iteration]]] = field(default_factory=lambda: [])
 
     def begin(self, module: ModuleOp, names: Mapping[SSAValue, str]) -> None:
-        """Raises :class:`ValueNotFound` for an array that no value and no argument has the name of."""
+        """Forgets an earlier run. Raises :class:`ValueNotFound` for an array that no value and no argument has the name
+        of."""
+        self._written.clear()
+        self._events.clear()
         known = {name.lstrip("%") for name in names.values()}
         self._pointers = {name.lstrip("%") for value, name in names.items() if _is_pointer(value)}
         for name in self.arrays:

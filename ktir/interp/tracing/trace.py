@@ -72,15 +72,19 @@ class Trace:
     ) -> None:
         self.against, self.tolerance, self.detail = against, tolerance, detail
         self.reference: Reference | None = None
+        self._clear({})
+
+    def _clear(self, names: Mapping[SSAValue, str]) -> None:
         self.rows: list[Traced] = []
         self.first: Mismatch | None = None
         """The first mismatch in the order of the run."""
         self._by_key: dict[tuple[Operation, int], Traced] = {}
         self._visits = Visits()
-        self._names: Mapping[SSAValue, str] = {}
+        self._names = names
 
     def begin(self, module: ModuleOp, names: Mapping[SSAValue, str]) -> None:
-        self._names = names
+        """Forgets an earlier run."""
+        self._clear(names)
         if self.reference is not None:
             self.reference.begin(module, names)
 

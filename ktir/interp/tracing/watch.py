@@ -78,7 +78,11 @@ class Watch:
     _tiles: int = 0
 
     def begin(self, module: ModuleOp, names: Mapping[SSAValue, str]) -> None:
-        """Raises :class:`ValueNotFound` for a name that no value has."""
+        """Forgets an earlier run. Raises :class:`ValueNotFound` for a name that no value has."""
+        self.changes.clear()
+        self._cores.clear()
+        self._last.clear()
+        self._tiles = 0
         known = {name.lstrip("%") for name in names.values()}
         for text in self.watched:
             match = _WATCH.fullmatch(text)

@@ -210,6 +210,31 @@ def test_a_damaged_recording_is_an_error(tmp_path: Path) -> None:
         load_recording(path)
 
 
+def test_what_is_stored_later_does_not_change_what_was_recorded() -> None:
+    """Each core doubles its rows where they lie."""
+    text = DOUBLE.replace("%yv[", "%xv[")
+    recording, x = Recording(), inputs()["x"]
+    observed(text, inputs(), recording)
+    (values,) = [kept for (op, _), kept in recording.kept.items() if op.name == "ktdp.load"]
+    for (_, visit), ((cores, lanes),) in values.items():
+        np.testing.assert_array_equal(lanes.values[:, 0], x[cores * PER_CORE + visit])
+
+
+@pytest.mark.parametrize("kind", [Trace, Recording, lambda: ktir.Explain(1), lambda: ktir.Watch(["%row"])])
+def test_an_observer_can_be_used_again(kind: Any) -> None:
+    observer, other = kind(), kind()
+    for each, times in ((observer, 2), (other, 1)):
+        for _ in range(times):
+            ktir.run(DOUBLE, arguments=inputs(), trace=each)
+    assert described(observer) == described(other)
+
+
+def described(observer: Any) -> Any:
+    if isinstance(observer, Recording):
+        return observer.nbytes, sorted((op.name, len(kept)) for (op, _), kept in observer.kept.items())
+    return str(observer) if not isinstance(observer, ktir.Watch) else [str(change) for change in observer.changes]
+
+
 def test_a_recording_has_a_limit() -> None:
     with pytest.raises(LimitExceeded, match="values of the run"):
         observed(DOUBLE, inputs(), Recording(most_bytes=1000))
