@@ -34,8 +34,6 @@ ELEMENTS = 1 << 18
 ITERATIONS_AT_MOST = 256
 ITERATIONS_AT_LEAST = 4
 """Fewer gain less than keeping track of them costs."""
-ELEMENTS_OF_CORES = 1 << 20
-"""The same for the cores of a launch, which would otherwise run alone: a few tiles at a time cost least."""
 NOWHERE = 1 << 62
 ROWS_TO_COMPARE = 512
 """Rows of a batch that are compared each with each, where coarser comparisons find an overlap."""
@@ -370,4 +368,4 @@ def _holds_elements(op: Operation) -> bool:
     return not op.name.startswith("ktdp.construct")
 
 
-__all__: Sequence[str] = ["ELEMENTS_OF_CORES", "Batch", "Batching", "Met", "batching", "exchanges", "widest"]
+__all__: Sequence[str] = ["Batch", "Batching", "Met", "batching", "exchanges", "widest"]

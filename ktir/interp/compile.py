@@ -18,7 +18,7 @@ import numpy as np
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ktir.dialect.locations import location_of
-from ktir.errors import LimitExceeded, UnknownOperation
+from ktir.errors import KtirError, LimitExceeded, UnknownOperation
 from ktir.interp.numerics import Array, Binary, ElementType, Function, Ternary, Unary, as_array, element_type
 from ktir.interp.values import Frame, Site, Tainted, Value
 
@@ -49,13 +49,16 @@ class Code:
         run = frame.run
         run.steps += len(self.steps) + 1  # the terminator, so that an endless loop with an empty body ends
         if run.steps > run.max_steps:
-            raise self.site.fail(
-                LimitExceeded,
-                f"goes past {run.max_steps} executed operations",
-                "raise max_steps if the run is meant to be long",
-            )
+            raise self.past_limit(run.max_steps)
         for step in self.steps:
             step(frame)
+
+    def past_limit(self, limit: int) -> KtirError:
+        return self.site.fail(
+            LimitExceeded,
+            f"goes past {limit} executed operations",
+            "raise max_steps if the run is meant to be long",
+        )
 
     def call(self, frame: Frame, arguments: Sequence[Value]) -> list[Value]:
         """Executes the block on ``arguments``; what it yields."""

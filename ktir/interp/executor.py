@@ -29,12 +29,12 @@ from ktir.dialect.ktdp.attrs import StickLayoutAttr
 from ktir.dialect.ktdp.types import RuntimeArgType
 from ktir.dialect.locations import location_of
 from ktir.errors import ArgumentError, Diagnostic, FunctionNotFound, IllegalGrid, OutOfBounds
-from ktir.interp.batches import ELEMENTS_OF_CORES, exchanges, widest
 from ktir.interp.buffers import HostBuffer
 from ktir.interp.checks import Checker
 from ktir.interp.compile import Code, FunctionCompiler, element_of, shape_of
 from ktir.interp.dl16 import given_back, placed, taken, with_dl16
 from ktir.interp.dl16 import regions as dl16_regions
+from ktir.interp.groups import run_groups, size_of_groups, uses_scratchpads
 from ktir.interp.ktdp_ops import LAYOUT, argument_attribute
 from ktir.interp.memory import Memory
 from ktir.interp.numerics import (
@@ -140,7 +140,8 @@ class CompiledFunction:
         self.name = op.sym_name.data
         self.location = location_of(op)
         self.grid = grid_of(op)
-        self.elements = None if exchanges(op) else widest(op)
+        self.group = size_of_groups(op)
+        self.has_scratchpads = uses_scratchpads(op)
         self._compiled: tuple[Code, int] | None = None
 
     @property
@@ -164,19 +165,20 @@ class CompiledFunction:
         return self.start(caller.run, caller.run.launch(self.grid, site.location or self.location), values)
 
     def start(self, run: Run, launch: Launch, values: Sequence[Value]) -> list[Value]:
-        """Runs all cores of a launch to their end.
-
-        Cores whose values together would not fit a cache run a few at a time, where none waits for another.
-        """
+        """Runs all cores of a launch to their end, in groups where that is possible."""
         code, size = self.compiled()
         cores = np.arange(launch.tiles, dtype=np.int64)
-        together = launch.tiles
-        if self.elements is not None and not code.results and self.program.observation is None:
-            together = min(launch.tiles, max(1, ELEMENTS_OF_CORES // self.elements))
         results: list[Value] = []
-        for first in range(0, launch.tiles, together):
-            frame = Frame(run, launch, cores[first : first + together], [None] * size)
-            results = code.call(frame, values)
+        if self.group is None or code.results or self.program.observation is not None:
+            results = code.call(Frame(run, launch, cores, [None] * size), values)
+        else:
+
+            def work(run: Run, group: Array) -> None:
+                code.call(Frame(run, launch, group, [None] * size), values)
+
+            run_groups(run, cores, self.group, work, independent=not self.has_scratchpads)
+            if run.steps > run.max_steps:
+                raise code.past_limit(run.max_steps)
         if run.checker is not None:
             run.checker.finish_launch()
         return results

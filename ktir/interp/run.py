@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -65,6 +65,21 @@ class Run:
             plain = values.values if isinstance(values, Tainted) else values
             access.write(access.arena.bytes, access.view.element.dtype, plain)
         self.note_store(access, site)
+
+    def part(self) -> Run:
+        """The state of a run by some of the cores beside others; see :meth:`take_over`."""
+        left = self.max_steps - self.steps
+        return replace(self, max_steps=left, steps=0, diagnostics=[], stored={}, in_order=set(self.in_order))
+
+    def take_over(self, part: Run) -> None:
+        """Adds what a part of the cores did."""
+        self.steps += part.steps
+        self.in_order |= part.in_order
+        for diagnostic in part.diagnostics:
+            self.warn(diagnostic)
+        for site, (low, high) in part.stored.items():
+            known_low, known_high = self.stored.get(site, (low, high))
+            self.stored[site] = min(low, known_low), max(high, known_high)
 
     def note_store(self, access: Access, site: Site) -> None:
         """Widens the range of global bytes that an operation stored to."""

@@ -1,8 +1,9 @@
 """How many threads torch uses for one operation.
 
 Threads that share an operation wait for each other at its end. That costs microseconds on processors that have nothing
-else to do, and a slice of the scheduler's time, milliseconds, on busy ones; so work that one thread does in a fraction
-of a millisecond is left to one.
+else to do, and a slice of the scheduler's time, milliseconds, on busy ones; so work that one thread does in a few
+milliseconds is left to one. Whether it is depends on the work alone, so that a matrix product has the same bits however
+many threads there are to be used.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-WORTH_THREADS = 1 << 20
-"""Elements from which an element-wise operation on narrow floats is shared, about 0.3 ms of work."""
+WORTH_THREADS = 1 << 24
+"""Elements from which an element-wise operation on narrow floats is shared, about 5 ms of work."""
 PRODUCTS_OF_AN_ELEMENT = 32
 """Multiplications of a matrix product that take as long as one element of such an operation."""
 
