@@ -273,6 +273,10 @@ class LimitExceeded(ExecutionError):
 # ------------------------------------------------------------------------------------------------------------- planning
 
 
+class OwnershipMismatch(KtirError):
+    """A kernel takes from a core's scratchpad a slice of a tensor that the kernel before it did not leave there."""
+
+
 class CannotPlan(KtirError):
     """No legal plan within the rules: says which resource stands in the way."""
 

@@ -23,6 +23,7 @@ from ktir.analysis.initialisation import check_initialisation
 from ktir.analysis.inter_tile import check_exchanges
 from ktir.analysis.launches import Program
 from ktir.analysis.limits import check_limits
+from ktir.analysis.ownership import check_ownership
 from ktir.analysis.placement import check_placement
 from ktir.analysis.races import check_races
 from ktir.analysis.scratchpad import check_scratchpad
@@ -78,6 +79,7 @@ ANALYSES: Mapping[tuple[Topic, ...], Analysis] = {
     ("initialisation", "ownership"): lambda program, _: check_initialisation(program),
     ("initialisation",): lambda program, _: check_undefined(program),
     ("limits",): check_limits,
+    ("ownership",): check_ownership,
     ("placement",): check_placement,
     ("races",): lambda program, _: check_races(program),
     ("scratchpad",): check_scratchpad,
