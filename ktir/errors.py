@@ -351,6 +351,10 @@ class PackageError(KtirError):
     """A saved package is missing a part or was made by another version."""
 
 
+class ReportError(KtirError):
+    """A file is no report, or one of another version."""
+
+
 # ---------------------------------------------------------------------------------------------- files, cases, arguments
 
 
