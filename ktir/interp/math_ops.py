@@ -14,7 +14,7 @@ from xdsl.ir import Operation
 
 from ktir.interp.arith_ops import elementwise, floating
 from ktir.interp.combiners import MAXIMUM, MINIMUM
-from ktir.interp.compile import CompileOperation, FunctionCompiler, Step, any_lane, element_of
+from ktir.interp.compile import CompileOperation, FunctionCompiler, Step, any_lane, element_of, emit_to
 from ktir.interp.integers import Build
 from ktir.interp.numerics import (
     BOOL,
@@ -31,7 +31,7 @@ from ktir.interp.numerics import (
     widen,
     wrap,
 )
-from ktir.interp.values import Site
+from ktir.interp.values import Frame, Site
 
 KNOTS_PER_UNIT = 512
 LAST_KNOT = 6
@@ -234,9 +234,44 @@ def float_to_integer_power(compiler: FunctionCompiler, op: Operation) -> Step:
     )
 
 
+def is_normal(compiler: FunctionCompiler, op: Operation) -> Step:
+    """Finite, not zero, and with all digits of its type."""
+    least = 2.0 ** LEAST_NORMAL.get(element_of(op.operands[0].type).name, -126)
+
+    def normal(value: Array) -> Scalar:
+        size = np.abs(widen(value))
+        return as_scalar((size >= least) & np.isfinite(size))
+
+    return compiler.unary(op, normal, any_lane)
+
+
+LEAST_NORMAL: Mapping[str, int] = MappingProxyType(
+    {"f16": -14, "f64": -1022, "dl16": -31, "f8E5M2": -14, "f8E4M3": -6, "f8E4M3FN": -6, "f8E3M4": -2}
+    | {"f8E5M2FNUZ": -15, "f8E4M3FNUZ": -7, "f8E4M3B11FNUZ": -10}
+)
+"""The exponent of the smallest normal number of a type; -126 where it is not named."""
+
+
+def sine_and_cosine(compiler: FunctionCompiler, op: Operation) -> Step:
+    slots, site = (compiler.slot(op.operands[0]),), compiler.site(op)
+    element = element_of(op.results[0].type)
+    sine, cosine = (
+        emit_to(compiler.slot(result), floating(function)(element, site), any_lane, slots, site)
+        for result, function in zip(op.results, (np.sin, np.cos), strict=True)
+    )
+
+    def step(frame: Frame) -> None:
+        sine(frame)
+        cosine(frame)
+
+    return step
+
+
 OPERATIONS: Mapping[str, CompileOperation] = MappingProxyType(
     {
         **elementwise(FUNCTIONS),
+        "math.isnormal": is_normal,
+        "math.sincos": sine_and_cosine,
         "math.fpowi": float_to_integer_power,
         "math.isnan": predicate(np.isnan),
         "math.isinf": predicate(np.isinf),
