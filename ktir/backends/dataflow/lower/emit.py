@@ -36,9 +36,9 @@ from ktir.backends.dataflow.lower.plan import (
     Tile,
     View,
 )
-from ktir.backends.dataflow.lower.values import CoreValue, LoopVariable, PerCore, Quotient
+from ktir.backends.dataflow.lower.values import Atom, CoreValue, LoopVariable, PerCore, Quotient
 from ktir.dialect import dfp
-from ktir.maths.affine import add, floordiv, mul
+from ktir.maths.affine import add, floordiv, mod, mul
 
 INDEX = IndexType()
 
@@ -56,6 +56,7 @@ class UnitWriter:
     """Writes the body of one unit on all cores. Constants and tables stand at its top, one of each."""
 
     unit: str
+    corelet: int
     cores: int
     buffers: Mapping[Storage | Tile, Resolved]
     queues: Callable[[str], SSAValue]
@@ -94,7 +95,7 @@ class UnitWriter:
         for item in block.items:
             if isinstance(item, Loop):
                 result += self._loop(item, active)
-            elif item.unit == self.unit:
+            elif concerns(item, self.unit, self.corelet):
                 result += self._handshake(item) if isinstance(item, Handshake) else self._step(item, active)
         return result
 
@@ -163,12 +164,13 @@ class UnitWriter:
         made.append(applied)
         return applied.result
 
-    def _atom(self, atom: LoopVariable | Quotient, active: Mask, made: list[Operation]) -> SSAValue:
+    def _atom(self, atom: Atom, active: Mask, made: list[Operation]) -> SSAValue:
         if isinstance(atom, LoopVariable):
             return self.variables[atom]
         dividend = self.value(atom.dividend, active, made)
-        quotient = floordiv(AffineDimExpr(0), AffineConstantExpr(atom.divisor))
-        applied = affine.ApplyOp([dividend], AffineMapAttr(AffineMap(1, 0, (quotient,))))
+        divide = floordiv if isinstance(atom, Quotient) else mod
+        result = divide(AffineDimExpr(0), AffineConstantExpr(atom.divisor))
+        applied = affine.ApplyOp([dividend], AffineMapAttr(AffineMap(1, 0, (result,))))
         made.append(applied)
         return applied.result
 
@@ -277,6 +279,13 @@ class UnitWriter:
                 return dfp.PeEmitOp(self.queues(queue), rows=action.rows, n=action.n, element=element)
             case _:
                 raise AssertionError("a step of the matrix unit without queue")
+
+
+def concerns(item: Step | Handshake, unit: str, corelet: int) -> bool:
+    """Whether ``unit`` of ``corelet`` has to do with ``item``."""
+    if item.unit != unit:
+        return False
+    return corelet in item.corelets if isinstance(item, Handshake) else corelet == item.corelet
 
 
 def _shared(values: PerCore, active: Mask) -> PerCore:

@@ -73,6 +73,16 @@ class Hardware:
         )
 
     @property
+    def corelets(self) -> int:
+        """How many times a core has the units that compute and those that feed and drain them."""
+        computing = {self.machine.unit(unit).scope for unit in (self.feed, self.drain, self.matrix, self.vector)}
+        return self.machine.corelets if computing == {"corelet"} else 1
+
+    def instances(self, unit: str) -> int:
+        """How many times a core has ``unit``, as far as work is dealt out."""
+        return self.corelets if self.machine.unit(unit).scope == "corelet" else 1
+
+    @property
     def units(self) -> tuple[str, ...]:
         """The units in the order in which their programs are written."""
         return tuple(self.machine.units)

@@ -114,7 +114,35 @@ def map_into(planner: Planner, work: Pending, target: View) -> None:
         planner.add(planner.hardware.vector, SfuMap(queues, VECTOR_OUT, piece[-1].shape, body))
         planner.add(planner.hardware.drain, Drain(VECTOR_OUT, piece[-1]))
 
-    return _pieces_that_fit(planner, views, len(work.inputs) > 1, emit)
+    return planner.each_corelet(
+        shares_of(planner, views), lambda share: _pieces_that_fit(planner, share, len(work.inputs) > 1, emit)
+    )
+
+
+LEAST_VECTORS = 16
+"""Vectors of work for each corelet below which it is left to one."""
+
+
+def shares_of(planner: Planner, views: Sequence[View]) -> list[Sequence[View]]:
+    """The elements of ``views``, which have one shape, in one part for each corelet that is worth using."""
+    box, hardware = Box.of(*views), planner.hardware
+    first, *rest = box.counts
+    vector = hardware.machine.stick_bytes
+    widths = [element_bytes(view.element) for view in views]
+    if prod(box.counts) * max(widths) < LEAST_VECTORS * vector * hardware.corelets:
+        return [views]
+    grain = 1 if rest else vector // min(widths)
+    whole = list(zip(views, box.strides, strict=True))
+    return [
+        [view.moved(strides[0] * start).shaped((size, *rest), strides) for view, strides in whole]
+        for start, size in dealt(first, hardware.corelets, grain)
+    ]
+
+
+def dealt(count: int, parts: int, grain: int) -> list[tuple[int, int]]:
+    """Start and size of at most ``parts`` runs of ``count`` elements, of whole grains and all but the last alike."""
+    step = -(-count // (parts * grain)) * grain
+    return [(start, min(step, count - start)) for start in range(0, count, step)]
 
 
 def _map_whole(planner: Planner, work: Pending, target: View, body: Callable[[], Region]) -> None:

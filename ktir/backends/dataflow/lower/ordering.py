@@ -54,6 +54,11 @@ class Access:
     loops: tuple[Loop, ...]
 
     @property
+    def actor(self) -> tuple[str, int]:
+        """The unit and corelet that does it."""
+        return self.step.unit, self.step.corelet
+
+    @property
     def start(self) -> CoreValue:
         """The first byte, from the start of the memory."""
         return self.view.offset + self.region.offset
@@ -95,7 +100,7 @@ def order_accesses(plan: LaunchPlan) -> None:
     known: set[tuple[object, ...]] = set()
     for position, second in enumerate(accesses):
         for first in accesses[:position]:
-            if first.step.unit != second.step.unit and (first.writes or second.writes) and _may_meet(first, second):
+            if first.actor != second.actor and (first.writes or second.writes) and _may_meet(first, second):
                 _order(plan, first, second, known)
 
 
@@ -146,7 +151,7 @@ def _order(plan: LaunchPlan, first: Access, second: Access, known: set[tuple[obj
         return
     block = common[-1].body if common else plan.body
     items = (item_in(first.step, block), item_in(second.step, block))
-    key = (*items, first.step.unit, second.step.unit)
+    key = (*items, first.actor, second.actor)
     if key not in known:
         known.add(key)
         order = Tile(f"t{len(plan.tiles)}o", 1, 1, first.step.unit, second.step.unit, second.step.origin)
@@ -160,7 +165,7 @@ def _meets_later(first: Access, second: Access, distance: CoreValue, variable: L
     active = first.active & second.active & (variable.trips > 1)
     if not active.any():
         return False
-    if first.whole or second.whole:
+    if first.whole or second.whole or first.start.varies_with(variable) or second.start.varies_with(variable):
         return True
     factor = first.start.terms.get(variable, np.zeros_like(variable.trips))
     most = int(variable.trips[active].max()) - 1

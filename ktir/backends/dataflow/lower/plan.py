@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,7 @@ from ktir.backends.dataflow.lower.values import CoreValue, LoopVariable, PerCore
 from ktir.errors import NotLowerable
 from ktir.location import Location
 
+S = TypeVar("S")
 Mask = NDArray[np.bool_]
 """Which cores take part."""
 
@@ -86,9 +87,10 @@ class Loop:
 
 @dataclass(eq=False)
 class Step:
-    """One operation of ``unit`` in ``parent``, made for ``origin``."""
+    """One operation of ``unit`` of a ``corelet`` in ``parent``, made for ``origin``."""
 
     unit: str
+    corelet: int
     action: Action
     parent: Block
     origin: Operation
@@ -99,9 +101,10 @@ SlotAction = Literal["reserve", "commit", "acquire", "release"]
 
 @dataclass(eq=False)
 class Handshake:
-    """``unit`` reserves, commits, acquires or releases a slot of ``tile``."""
+    """``unit`` of each of ``corelets`` reserves, commits, acquires or releases a slot of ``tile``."""
 
     unit: str
+    corelets: frozenset[int]
     action: SlotAction
     tile: Tile
 
@@ -143,6 +146,15 @@ class Tile:
     def consumers(self) -> tuple[str, ...]:
         """Every unit that reads any slot."""
         return tuple(sorted({unit for reading in self.readings for unit in reading.steps})) or (self.idle_consumer,)
+
+    @property
+    def filling(self) -> frozenset[int]:
+        """The corelets that fill slots."""
+        return frozenset(step.corelet for writing in self.writings for step in writing.steps) or frozenset({0})
+
+    def reading(self, unit: str) -> frozenset[int]:
+        """The corelets whose ``unit`` reads slots."""
+        return frozenset(step.corelet for r in self.readings for step in r.steps.get(unit, ())) or frozenset({0})
 
 
 @dataclass(eq=False)
@@ -323,11 +335,13 @@ class LaunchPlan:
 
 @dataclass(eq=False)
 class Planner:
-    """Appends to a launch plan. ``block`` is where the next item goes, ``active`` are the cores that run it."""
+    """Appends to a launch plan. ``block`` is where the next item goes, ``active`` are the cores that run it, on
+    ``corelet``."""
 
     hardware: Hardware
     plan: LaunchPlan
     active: Mask
+    corelet: int = 0
     block: Block = field(init=False)
     origin: Operation = field(init=False)
 
@@ -343,7 +357,8 @@ class Planner:
 
     def add(self, unit: str, action: Action) -> Step:
         """Appends a step and notes which tiles it reads and writes."""
-        step = Step(unit, action, self.block, self.origin)
+        corelet = self.corelet if self.hardware.instances(unit) > 1 else 0
+        step = Step(unit, corelet, action, self.block, self.origin)
         self.block.items.append(step)
         for view in views_of(action):
             if isinstance(view.place, Reading):
@@ -378,6 +393,13 @@ class Planner:
         work()
         self.active = everyone
         return self.close_loop(loop)
+
+    def each_corelet(self, shares: Sequence[S], work: Callable[[S], object]) -> None:
+        """``work`` on one share after the other, each on a corelet of its own."""
+        for corelet, share in enumerate(shares):
+            self.corelet = corelet
+            work(share)
+        self.corelet = 0
 
     # ---------------------------------------------------------------------------------------------------------- storage
 
@@ -431,17 +453,19 @@ def insert_handshakes(plan: LaunchPlan) -> None:
     at_start: dict[Block, list[Handshake]] = {}
     at_end: dict[Block, list[Handshake]] = {}
     for tile in plan.tiles:
+        reserve = Handshake(tile.producer, tile.filling, "reserve", tile)
+        commit = Handshake(tile.producer, tile.filling, "commit", tile)
         for writing in tile.writings:
             items = _items_of(writing.steps, writing.block)
             if not items:
-                pair = [Handshake(tile.producer, "reserve", tile), Handshake(tile.producer, "commit", tile)]
-                at_start.setdefault(writing.block, []).extend(pair)
+                at_start.setdefault(writing.block, []).extend((reserve, commit))
                 continue
-            before.setdefault(items[0], []).append(Handshake(tile.producer, "reserve", tile))
-            after.setdefault(items[-1], []).append(Handshake(tile.producer, "commit", tile))
+            before.setdefault(items[0], []).append(reserve)
+            after.setdefault(items[-1], []).append(commit)
         for reading in tile.readings:
             for unit in tile.consumers:
-                take, give = Handshake(unit, "acquire", tile), Handshake(unit, "release", tile)
+                corelets = tile.reading(unit)
+                take, give = Handshake(unit, corelets, "acquire", tile), Handshake(unit, corelets, "release", tile)
                 if unit in reading.steps:
                     items = _items_of(reading.steps[unit], reading.block)
                     before.setdefault(items[0], []).append(take)

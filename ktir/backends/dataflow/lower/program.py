@@ -15,7 +15,7 @@ from xdsl.ir import Operation, Region, SSAValue
 from ktir.backends.dataflow.lower import kernel as kernels
 from ktir.backends.dataflow.lower import scalars
 from ktir.backends.dataflow.lower.context import Lowering, refuse
-from ktir.backends.dataflow.lower.emit import Resolved, UnitWriter
+from ktir.backends.dataflow.lower.emit import Resolved, UnitWriter, concerns
 from ktir.backends.dataflow.lower.hardware import Hardware
 from ktir.backends.dataflow.lower.launches import Launch, LaunchArguments, Placed, Trace, grid_of, trace
 from ktir.backends.dataflow.lower.memory import Constants, Places
@@ -181,7 +181,8 @@ class Assembly:
         regions = self._declare_regions()
         for plan in self.plans:
             self._declare_tiles(plan, regions)
-        units = [unit for name in self.hardware.units if (unit := self._unit(name)) is not None]
+        places = [(name, corelet) for name in self.hardware.units for corelet in range(self.hardware.instances(name))]
+        units = [unit for place in places if (unit := self._unit(*place)) is not None]
         body = IrBlock([*self.declared, *self.queues.values(), *units])
         names = [each.kernel.sym_name.data for each in self.traced.launches]
         made = dfp.ProgramOp("program", self.machine.name, self.cores, Region(body))
@@ -320,16 +321,21 @@ class Assembly:
             self.queues[name].result.name_hint = name
         return self.queues[name].result
 
-    def _unit(self, name: str) -> dfp.UnitOp | None:
+    def _unit(self, name: str, corelet: int) -> dfp.UnitOp | None:
         """The program of one unit on all cores, or None if it never does anything."""
-        if not any(_concerns(plan.body, name) for plan in self.plans):
+        if not any(
+            concerns(item, name, corelet)
+            for plan in self.plans
+            for item in items_of(plan.body)
+            if not isinstance(item, Loop)
+        ):
             return None
-        writer = UnitWriter(name, self.cores, self.buffers, self._queue)
+        writer = UnitWriter(name, corelet, self.cores, self.buffers, self._queue)
         for plan in self.plans:
             if plan.number:
                 writer.barrier(plan.number, self.traced.launches[plan.number].call)
             writer.launch(plan)
-        return dfp.UnitOp(name, list(range(self.cores)), 0, writer.region())
+        return dfp.UnitOp(name, list(range(self.cores)), corelet, writer.region())
 
 
 def _end_of(allocation: Allocation) -> int:
@@ -365,7 +371,3 @@ def items_of(block: Block) -> Iterator[Item]:
 def steps_of(block: Block) -> Iterator[Step]:
     """All steps of a block and of the loops in it."""
     return (item for item in items_of(block) if isinstance(item, Step))
-
-
-def _concerns(block: Block, unit: str) -> bool:
-    return any(not isinstance(item, Loop) and item.unit == unit for item in items_of(block))

@@ -42,6 +42,14 @@ def _pointwise(name: str, rule: Callable[[PerCore, PerCore], PerCore]) -> Rule:
     return lambda left, right: per_core(rule(*_constants(name, left, right)))
 
 
+def _modulo(left: CoreValue, right: CoreValue) -> CoreValue:
+    """What flooring division leaves."""
+    divisor = right.uniform
+    if divisor is not None and divisor > 0:
+        return left.modulo(divisor)
+    return left - _floor_divide(left, right) * right
+
+
 def _floor_divide(left: CoreValue, right: CoreValue) -> CoreValue:
     divisor = right.uniform
     if divisor is not None and divisor > 0:
@@ -68,6 +76,8 @@ def _ceil_divide(left: CoreValue, right: CoreValue) -> CoreValue:
 
 def _remainder(left: CoreValue, right: CoreValue) -> CoreValue:
     """The remainder of :func:`_truncating_divide`."""
+    if (left.minimum() >= 0).all():
+        return _modulo(left, right)
     return left - _truncating_divide(left, right) * right
 
 
@@ -190,5 +200,5 @@ AFFINE_RULES: Mapping[AffineBinaryOpKind, Rule] = {
     AffineBinaryOpKind.Mul: lambda left, right: left * right,
     AffineBinaryOpKind.FloorDiv: _floor_divide,
     AffineBinaryOpKind.CeilDiv: _ceil_divide,
-    AffineBinaryOpKind.Mod: lambda left, right: left - _floor_divide(left, right) * right,
+    AffineBinaryOpKind.Mod: _modulo,
 }

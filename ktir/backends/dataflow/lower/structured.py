@@ -7,7 +7,7 @@ operands and the output), rows (first operand and output), columns (second opera
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import cast
 
@@ -23,7 +23,7 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 from ktir.backends.dataflow.lower import moves
 from ktir.backends.dataflow.lower.context import Lowering, only_reader, refuse, shape_and_element
 from ktir.backends.dataflow.lower.hardware import MATRIX_IN, MATRIX_OUT, VECTOR_OUT, vector_queue
-from ktir.backends.dataflow.lower.plan import Pe, ScalarBody, SfuReduce, View
+from ktir.backends.dataflow.lower.plan import Pe, ScalarBody, SfuReduce, View, element_bytes
 from ktir.backends.dataflow.lower.pointwise import Streams, ViewOf, iteration_space, operand_view
 from ktir.backends.dataflow.lower.tensors import Box, Splat, Tensor
 from ktir.backends.dataflow.lower.values import CoreValue, constant, variable
@@ -93,8 +93,47 @@ def lower_contraction(lowering: Lowering, op: LinalgStructuredOperation, roles: 
     contraction = Contracted.of(lowering, op, roles)
     start = None if begins_at_zero(op, initial) else contraction.accumulated(_stored(lowering, initial))
     target, view = lowering.place(op.results[0], shape, element)
-    contraction.emit(start, contraction.accumulated(target))
+    written = contraction.accumulated(target)
+    lowering.planner.each_corelet(
+        shares_of(lowering, roles, contraction.extents),
+        lambda share: contraction.shared(share).emit(start and share.of(start), share.of(written)),
+    )
     lowering.values[op.results[0]] = view
+
+
+@dataclass(frozen=True)
+class Share:
+    """The part of a contraction that one corelet does: ``size`` iterations of ``loop`` from ``start`` on."""
+
+    loop: int
+    start: int
+    size: int
+
+    def of(self, view: View) -> View:
+        """The part of a view over all loops."""
+        shape = [*view.shape[: self.loop], self.size, *view.shape[self.loop + 1 :]]
+        return view.moved(view.strides[self.loop] * self.start).shaped(shape, view.strides)
+
+    def extents(self, whole: Sequence[int]) -> tuple[int, ...]:
+        """The loops of the part."""
+        return (*whole[: self.loop], self.size, *whole[self.loop + 1 :])
+
+
+LEAST_PRODUCTS = 1 << 15
+"""Multiplications for each corelet below which a contraction is left to one."""
+
+
+def shares_of(lowering: Lowering, roles: Contraction, extents: Sequence[int]) -> list[Share]:
+    """One share for each corelet: of the columns, so that each loads its own stationary blocks, if they are many; else
+    of the batch or the rows."""
+    hardware = lowering.hardware
+    corelets = hardware.corelets if prod(extents) >= hardware.corelets * LEAST_PRODUCTS else 1
+    sticks, passes = 64, max(1, hardware.machine.unit(hardware.matrix).rows_per_pass)
+    for loops, grain in ((roles.columns, sticks), (roles.batch, 1), (roles.rows, passes), (roles.columns, 1)):
+        for loop in loops:
+            if extents[loop] >= corelets * grain:
+                return [Share(loop, start, size) for start, size in moves.dealt(extents[loop], corelets, grain)]
+    return [Share(roles.depth[0], 0, extents[roles.depth[0]])]
 
 
 def _stored(lowering: Lowering, tensor: Tensor) -> View:
@@ -144,6 +183,10 @@ class Contracted:
         over = tuple(range(len(extents)))
         lhs, rhs = (operand_view(op, view, map, extents, over) for view, map in zip(views, maps, strict=False))
         return Contracted(lowering, op, roles, extents, maps, lhs, rhs)
+
+    def shared(self, share: Share) -> Contracted:
+        """The part of one corelet."""
+        return replace(self, extents=share.extents(self.extents), lhs=share.of(self.lhs), rhs=share.of(self.rhs))
 
     def accumulated(self, view: View) -> View:
         """The output as a view of all loops."""
@@ -227,42 +270,55 @@ class HeldSum:
     extents: tuple[int, ...]
     maps: tuple[AffineMap, ...]
 
-    @property
-    def _rows(self) -> int:
-        return prod(self.extents[loop] for loop in self.roles.rows)
-
-    @property
-    def _columns(self) -> int:
-        return prod(self.extents[loop] for loop in self.roles.columns)
-
     def fits(self, accumulators: int) -> bool:
         """Whether one block of ``accumulators`` holds the sum."""
         batch = prod(self.extents[loop] for loop in self.roles.batch)
-        return batch == 1 and self._rows * self._columns <= accumulators
+        outputs = prod(self.extents[loop] for loop in (*self.roles.rows, *self.roles.columns))
+        return batch == 1 and outputs <= accumulators
 
-    def _view(self, view: View) -> View:
+    def _size(self, share: Share) -> tuple[int, int]:
+        """Rows and columns of a share."""
+        extents = share.extents(self.extents)
+        return prod(extents[loop] for loop in self.roles.rows), prod(extents[loop] for loop in self.roles.columns)
+
+    def _view(self, view: View, share: Share) -> View:
+        """The outputs of a share, rows before columns."""
+        every = share.of(operand_view(self.product, view, self.maps[2], self.extents, tuple(range(len(self.extents)))))
         over = (*self.roles.rows, *self.roles.columns)
-        return operand_view(self.product, view, self.maps[2], self.extents, over)
+        return every.shaped([every.shape[loop] for loop in over], [every.strides[loop] for loop in over])
 
     def begin(self, lowering: Lowering, initial: Tensor) -> None:
         """Sets the accumulators in front of the loop."""
-        rows, columns = self._rows, self._columns
-        if is_zero(initial):
-            lowering.planner.add(lowering.hardware.matrix, Pe("clear", None, None, rows=rows, n=columns))
-            return
-        start = self._view(_stored(lowering, initial))
-        moves.stream(lowering.planner, start, MATRIX_IN)
-        lowering.planner.add(lowering.hardware.matrix, Pe("preload", MATRIX_IN, start.element, rows=rows, n=columns))
+        planner, matrix = lowering.planner, lowering.hardware.matrix
+        stored = None if is_zero(initial) else _stored(lowering, initial)
+
+        def begin(share: Share) -> None:
+            rows, columns = self._size(share)
+            if stored is None:
+                planner.add(matrix, Pe("clear", None, None, rows=rows, n=columns))
+                return
+            moves.stream(planner, self._view(stored, share), MATRIX_IN)
+            planner.add(matrix, Pe("preload", MATRIX_IN, stored.element, rows=rows, n=columns))
+
+        planner.each_corelet(shares_of(lowering, self.roles, self.extents), begin)
 
     def step(self, lowering: Lowering) -> None:
         """Adds the product of an iteration."""
-        Contracted.of(lowering, self.product, self.roles).add_products()
+        whole = Contracted.of(lowering, self.product, self.roles)
+        lowering.planner.each_corelet(
+            shares_of(lowering, self.roles, self.extents), lambda share: whole.shared(share).add_products()
+        )
 
     def finish(self, lowering: Lowering, target: View) -> None:
         """Writes the sum behind the loop."""
         planner = lowering.planner
-        planner.add(planner.hardware.matrix, Pe("emit", MATRIX_OUT, target.element, rows=self._rows, n=self._columns))
-        moves.drain(planner, MATRIX_OUT, self._view(target))
+
+        def finish(share: Share) -> None:
+            rows, columns = self._size(share)
+            planner.add(planner.hardware.matrix, Pe("emit", MATRIX_OUT, target.element, rows=rows, n=columns))
+            moves.drain(planner, MATRIX_OUT, self._view(target, share))
+
+        planner.each_corelet(shares_of(lowering, self.roles, self.extents), finish)
 
 
 def accumulators_of(machine: Machine) -> int:
@@ -512,7 +568,52 @@ def emit_reduction(lowering: Lowering, reduced: Reduced, start: View | None, tar
     length_box = Box(
         tuple(reduced.extents[loop] for loop in folded), (tuple(source.strides[loop] for loop in folded),)
     ).coalesced()
-    _reduce_pieces(lowering, reduced, dims(outer), length_box, dims(inner), source, target, start)
+    walk = Walk(dims(outer), length_box, dims(inner), source, target, start)
+    lowering.planner.each_corelet(walk.shares(lowering), lambda share: _reduce_pieces(lowering, reduced, share))
+
+
+@dataclass(frozen=True)
+class Walk:
+    """How a reduction walks memory: boxes of loops outside, along and inside the reduced ones, over source, target and
+    start."""
+
+    outer: Box
+    length: Box
+    inner: Box
+    source: View
+    target: View
+    start: View | None
+
+    def shares(self, lowering: Lowering) -> list[Walk]:
+        """One for each corelet that is worth using."""
+        elements = prod(prod(box.counts) for box in (self.outer, self.length, self.inner))
+        vector = lowering.machine.stick_bytes // element_bytes(self.source.element)
+        corelets = lowering.hardware.corelets
+        if elements < moves.LEAST_VECTORS * vector * corelets:
+            return [self]
+        if self.outer.counts[0] >= corelets:
+            parts = moves.dealt(self.outer.counts[0], corelets, 1)
+            return [self.moved(self.outer, begin, outer=_resized(self.outer, size)) for begin, size in parts]
+        grain = vector if len(self.inner.counts) == 1 else 1
+        if self.inner.counts[0] >= corelets * grain:
+            parts = moves.dealt(self.inner.counts[0], corelets, grain)
+            return [self.moved(self.inner, begin, inner=_resized(self.inner, size)) for begin, size in parts]
+        return [self]
+
+    def moved(self, along: Box, by: int, outer: Box | None = None, inner: Box | None = None) -> Walk:
+        """The walk from iteration ``by`` of the first loop ``along`` on, over other boxes."""
+        return Walk(
+            outer or self.outer,
+            self.length,
+            inner or self.inner,
+            self.source.moved(along.strides[0][0] * by),
+            self.target.moved(along.strides[1][0] * by),
+            self.start.moved(along.strides[2][0] * by) if self.start is not None else None,
+        )
+
+
+def _resized(box: Box, count: int) -> Box:
+    return Box((count, *box.counts[1:]), box.strides)
 
 
 def _outer_and_inner(reduced: Reduced) -> tuple[list[int], list[int]]:
@@ -528,18 +629,11 @@ def _outer_and_inner(reduced: Reduced) -> tuple[list[int], list[int]]:
     return list(reduced.kept[: len(reduced.kept) - len(inner)]), inner
 
 
-def _reduce_pieces(
-    lowering: Lowering,
-    reduced: Reduced,
-    outer: Box,
-    length: Box,
-    inner: Box,
-    source: View,
-    target: View,
-    start: View | None,
-) -> None:
+def _reduce_pieces(lowering: Lowering, reduced: Reduced, walk: Walk) -> None:
     """One vector reduction where the descriptor holds all loops, else loops over the outermost."""
     planner = lowering.planner
+    outer, length, inner = walk.outer, walk.length, walk.inner
+    source, target, start = walk.source, walk.target, walk.start
     real = [box for box in (outer, length, inner) if prod(box.counts) > 1]
     if (
         sum(len(box.counts) for box in real) > planner.hardware.descriptor_dims
@@ -551,7 +645,7 @@ def _reduce_pieces(
         rest = Box(outer.counts[1:] or (1,), tuple(strides[1:] or (0,) for strides in outer.strides))
         moved = [view.moved(at * strides[0]) for view, strides in zip((source, target), outer.strides, strict=False)]
         begun = start.moved(at * outer.strides[2][0]) if start is not None else None
-        _reduce_pieces(lowering, reduced, rest, length, inner, moved[0], moved[1], begun)
+        _reduce_pieces(lowering, reduced, Walk(rest, length, inner, moved[0], moved[1], begun))
         return planner.close_loop(loop)
     sizes = [prod(box.counts) for box in (outer, length, inner)]
     kept = [box for box in (outer, inner) if prod(box.counts) > 1] or [outer]

@@ -4,7 +4,8 @@ All cores are lowered together. A scalar of the kernel becomes a *core value*: a
 loop variable it depends on, a factor for each core. Tile ids, bounds and base addresses are constants this way; only
 what really varies in a loop stays an expression.
 
-Words. atom: what varies inside a core, a loop variable or the quotient of a core value by a positive constant.
+Words. atom: what varies inside a core, a loop variable, or the quotient or remainder of a core value by a positive
+constant.
 uniform: the same on all cores.
 """
 
@@ -41,7 +42,15 @@ class Quotient:
     divisor: int
 
 
-Atom: TypeAlias = LoopVariable | Quotient
+@dataclass(eq=False, frozen=True)
+class Remainder:
+    """What ``dividend`` leaves when divided by ``divisor``, from zero on."""
+
+    dividend: CoreValue
+    divisor: int
+
+
+Atom: TypeAlias = LoopVariable | Quotient | Remainder
 
 
 @dataclass(eq=False, frozen=True)
@@ -94,10 +103,20 @@ class CoreValue:
 
     def modulo(self, divisor: int) -> CoreValue:
         """The remainder of :meth:`floor_divide`."""
-        return self - self.floor_divide(divisor) * divisor
+        if all((factor % divisor == 0).all() for factor in self.terms.values()):
+            return CoreValue(self.constant % divisor)
+        return CoreValue(np.zeros_like(self.constant), {Remainder(self, divisor): np.ones_like(self.constant)})
+
+    def varies_with(self, variable: LoopVariable) -> bool:
+        """Whether a quotient or remainder changes with ``variable``, so that its factor does not tell all."""
+        return any(
+            variable in atom.dividend.terms or atom.dividend.varies_with(variable)
+            for atom in self.terms
+            if not isinstance(atom, LoopVariable)
+        )
 
     def minimum(self) -> PerCore:
-        """A lower bound on each core, exact where loop variables occur once and undivided."""
+        """A lower bound on each core, exact where each loop variable occurs once."""
         return self._extreme(np.minimum)
 
     def maximum(self) -> PerCore:
@@ -123,7 +142,16 @@ def _without_zeros(terms: Mapping[Atom, PerCore]) -> dict[Atom, PerCore]:
 def _range_of(atom: Atom) -> tuple[PerCore, PerCore]:
     if isinstance(atom, LoopVariable):
         return np.zeros_like(atom.trips), np.maximum(atom.trips - 1, 0)
-    return atom.dividend.minimum() // atom.divisor, atom.dividend.maximum() // atom.divisor
+    low, high = atom.dividend.minimum(), atom.dividend.maximum()
+    if isinstance(atom, Quotient):
+        return low // atom.divisor, high // atom.divisor
+    in_one_run = low // atom.divisor == high // atom.divisor
+    step = np.gcd.reduce([np.full_like(low, atom.divisor), *atom.dividend.terms.values()])
+    least = atom.dividend.constant % step
+    return (
+        np.where(in_one_run, low % atom.divisor, least),
+        np.where(in_one_run, high % atom.divisor, atom.divisor - step + least),
+    )
 
 
 def constant(value: int, cores: int) -> CoreValue:

@@ -10,7 +10,9 @@ import pytest
 from ktir.backends.dataflow import verify
 from ktir.backends.dataflow.lower import lower_to_dfp
 from ktir.backends.dataflow.run import DTYPES, run
+from ktir.backends.dataflow.timed import simulate
 from ktir.conformance.case import parse_case
+from ktir.dialect import dfp
 from ktir.dialect.text.parser import parse_module
 from ktir.errors import ArgumentError, CapacityExceeded, FunctionNotFound, KtirError, NotLowerable, OutOfBounds
 from ktir.machine import load
@@ -433,6 +435,49 @@ def test_a_named_product_onto_an_empty_tensor_begins_at_zero() -> None:
     z = np.zeros((16, 32), np.float16)
     expected = x.astype(np.float64) @ y.astype(np.float64)
     check(text, {"x_ptr": x, "y_ptr": y, "z_ptr": z}, {"z_ptr": expected}, absolute=2e-2)
+
+
+def test_both_corelets_of_a_core_work() -> None:
+    """A product, work point by point, and sums both ways: same numbers on one corelet and on two, in less time."""
+    text = kernel(
+        "%x_ptr: index, %w_ptr: index, %y_ptr: index, %r_ptr: index, %c_ptr: index",
+        [2],
+        "%core = ktdp.get_compute_tile_id : index",
+        "%row = arith.muli %core, %c64 : index",
+        view("x", "%x_ptr", [128, 256], "f16"),
+        view("w", "%w_ptr", [256, 512], "f16"),
+        view("y", "%y_ptr", [128, 512], "f16"),
+        view("r", "%r_ptr", [128], "f32"),
+        view("c", "%c_ptr", [2, 512], "f32"),
+        fetch("a", "%x", [128, 256], "%row, %c0", [64, 256], "f16"),
+        fetch("b", "%w", [256, 512], "%c0, %c0", [256, 512], "f16"),
+        "%zero = arith.constant dense<0.0> : tensor<64x512xf32>",
+        "%p = linalg.matmul ins(%a, %b : tensor<64x256xf16>, tensor<256x512xf16>) outs(%zero : tensor<64x512xf32>)"
+        " -> tensor<64x512xf32>",
+        "%t = math.tanh %p : tensor<64x512xf32>",
+        "%h = arith.truncf %t : tensor<64x512xf32> to tensor<64x512xf16>",
+        put("h", "%y", [128, 512], "%row, %c0", [64, 512], "f16"),
+        "%none = arith.constant dense<0.0> : tensor<64xf32>",
+        "%rows = linalg.reduce { arith.addf } ins(%t : tensor<64x512xf32>) outs(%none : tensor<64xf32>)"
+        " dimensions = [1]",
+        put("rows", "%r", [128], "%row", [64], "f32"),
+        "%nothing = arith.constant dense<0.0> : tensor<512xf32>",
+        "%columns = linalg.reduce { arith.addf } ins(%t : tensor<64x512xf32>) outs(%nothing : tensor<512xf32>)"
+        " dimensions = [0]",
+        "%line = tensor.expand_shape %columns [[0, 1]] output_shape [1, 512] : tensor<512xf32> into tensor<1x512xf32>",
+        put("line", "%c", [2, 512], "%core, %c0", [1, 512], "f32"),
+    )
+    x, w = normal([128, 256]), normal([256, 512])
+    y = np.tanh(x.astype(np.float64) @ w.astype(np.float64))
+    arguments = {"x_ptr": x, "w_ptr": w, "y_ptr": np.zeros((128, 512), np.float16)}
+    arguments |= {"r_ptr": np.zeros(128, np.float32), "c_ptr": np.zeros((2, 512), np.float32)}
+    sums = {"r_ptr": y.sum(1), "c_ptr": y.reshape(2, 64, 512).sum(1)}
+    two = check(text, arguments, {"y_ptr": y, **sums})
+    assert {unit.corelet.value.data for unit in two.module.walk() if isinstance(unit, dfp.UnitOp)} == {0, 1}
+    one = lowered(text, None, arguments, load("spyre", {"check.flop_per_cycle_core": {"dl16": 1024}}, corelets=1))
+    for name, values in outputs(one, arguments).items():
+        np.testing.assert_allclose(values, outputs(two, arguments)[name], rtol=1e-5)
+    assert simulate(two.module, two.machine).total_ns < simulate(one.module, one.machine).total_ns
 
 
 def test_second_slots_are_given_up_where_space_is_short() -> None:

@@ -18,6 +18,7 @@ from ktir.backends.dataflow.lower.values import (
     LoopVariable,
     NotAffine,
     Quotient,
+    Remainder,
     constant,
     per_core,
     variable,
@@ -43,7 +44,7 @@ def at(value: CoreValue, core: int, iteration: int) -> int:
     """What a core value is on a core in an iteration."""
     total = int(value.constant[core])
     for atom, factor in value.terms.items():
-        number = at(atom.dividend, core, iteration) // atom.divisor if isinstance(atom, Quotient) else iteration
+        number = iteration if isinstance(atom, LoopVariable) else divided(atom, at(atom.dividend, core, iteration))
         total += int(factor[core]) * number
     return total
 
@@ -80,6 +81,10 @@ def expressions(draw: st.DrawFn) -> tuple[CoreValue, list[list[int]]]:
     return values[-1]
 
 
+def divided(atom: Quotient | Remainder, dividend: int) -> int:
+    return dividend // atom.divisor if isinstance(atom, Quotient) else dividend % atom.divisor
+
+
 def positive(numbers: Sequence[Sequence[int]]) -> bool:
     return all(number > 0 for row in numbers for number in row)
 
@@ -100,3 +105,11 @@ def test_a_comparison_that_ranges_decide_is_a_constant() -> None:
     assert below is not None and below.uniform == 1
     with pytest.raises(NotAffine):
         evaluate(arith.CmpiOp(*operand.results, "slt"), [at_loop, constant(3, 2)], 2)
+
+
+def test_a_remainder_stays_below_its_divisor() -> None:
+    """``4 * i mod 16`` takes 0, 4, 8 and 12: bounds of a dividend and a quotient that vary together would not do."""
+    at_loop = variable(LoopVariable("i", np.array([32, 3]))) * 4
+    remainder = at_loop.modulo(16)
+    assert remainder.minimum().tolist() == [0, 0]
+    assert remainder.maximum().tolist() == [12, 8]
