@@ -16,13 +16,13 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.type import get_element_type_or_self
 
 from ktir.dialect.locations import location_of
-from ktir.dialect.text.limits import recursion_room
+from ktir.dialect.text.limits import recursion_room, without_collections
 from ktir.errors import VerifyError
 
 
 def verify(root: Operation) -> None:
     """Raises :class:`VerifyError` for the first operation in ``root``, itself included, that breaks a rule."""
-    with recursion_room():
+    with recursion_room(), without_collections():
         for fault in faults(root):
             raise fault
 

@@ -25,6 +25,7 @@ from xdsl.ir import Attribute, BuiltinAttribute, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.printer import Printer
 
+from ktir.dialect.overlay.definitions import shorten_detours
 from ktir.dialect.overlay.floats import repair_floats
 from ktir.dialect.overlay.repair import extended
 
@@ -114,6 +115,7 @@ class DistinctAttr(ParametrizedAttribute, BuiltinAttribute):
 
 def _repaired() -> Any:
     repair_floats()
+    shorten_detours()
     stock: Any = DenseIntOrFPElementsAttr
     stock.print_without_type, stock.is_splat = print_dense, is_splat
     return extended(Builtin, [], [TypedStringAttr, SparseElementsAttr, DistinctAttr])

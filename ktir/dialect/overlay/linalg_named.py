@@ -17,7 +17,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.abstract_ops import ElementwiseOperation, NamedOperation
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.dialects.utils import EnumAttribute
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.irdl import irdl_attr_definition, irdl_op_definition, prop_def
 from xdsl.parser import AttrParser, Parser
@@ -26,6 +26,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
 from ktir.dialect.overlay.linalg_contractions import MEMOIZED
+from ktir.dialect.overlay.linalg_maps import identities, repair_maps
 from ktir.dialect.overlay.linalg_text import (
     cast,
     parse_operands,
@@ -138,8 +139,9 @@ def _print_named(op: Any, printer: Printer) -> None:
 
 def _body_of(cls: type[NamedOperation], ins: Sequence[SSAValue], outs: Sequence[SSAValue], body: Body) -> Region:
     block = Block(arg_types=cls.body_arg_types((*ins, *outs)))
-    with ImplicitBuilder(block):
-        linalg.YieldOp(body(*block.args[: len(ins)]))
+    result = body(*block.args[: len(ins)])
+    inputs = [operand.op for operand in result.operands if isinstance(operand, OpResult)]
+    block.add_ops([*inputs, result, linalg.YieldOp(result)])
     return Region(block)
 
 
@@ -261,7 +263,7 @@ class ElementwiseOp(NamedOperation):
             parser.raise_error(f"{kind.data.value} takes {count} input(s) and one output", position)
         return cls.build(
             operands=[inputs, outputs],
-            properties={"kind": kind, "indexing_maps": maps or _identities(count + 1, outputs[0])},
+            properties={"kind": kind, "indexing_maps": maps or identities(count + 1, len(shape(outputs[0].type)))},
             attributes=attributes,
             result_types=[results],
             regions=[_body_of(cls, inputs, outputs, body)],
@@ -270,17 +272,13 @@ class ElementwiseOp(NamedOperation):
     def print(self, printer: Printer) -> None:
         printer.print_string(" kind=")
         printer.print_attribute(self.kind)
-        if self.indexing_maps != _identities(len(self.operands), self.outputs[0]):
+        if self.indexing_maps != identities(len(self.operands), len(shape(self.outputs[0].type))):
             printer.print_string(" indexing_maps = ")
             printer.print_attribute(self.indexing_maps)
         printer.print_op_attributes(self.attributes)
         print_operands(printer, "ins", self.inputs)
         print_operands(printer, "outs", self.outputs)
         print_optional_results(printer, list(self.res.types))
-
-
-def _identities(count: int, output: SSAValue) -> ArrayAttr[AffineMapAttr]:
-    return ArrayAttr([AffineMapAttr(AffineMap.identity(len(shape(output.type))))] * count)
 
 
 # ----------------------------------------------------------------------------------------------------- stock operations
@@ -319,6 +317,7 @@ STOCK: Sequence[Any] = (
 
 def repaired() -> list[type[Operation]]:
     """Repairs the stock operations; returns those that it lacks."""
+    repair_maps()
     named: list[Any] = [_elementwise(mnemonic, *definition) for mnemonic, definition in ELEMENTWISE.items()]
     for kind in (*STOCK, *named):
         replace_text(kind, _parse_named, _print_named)

@@ -46,12 +46,21 @@ class Aliases:
         self.seen: dict[Named, int] = {}
         self.deferred: set[Named] = set()
         self.numbers: dict[Named, int] = {}
+        self.texts: dict[int, tuple[Named, str]] = {}
 
     def get(self, attribute: Named) -> str:
         """What stands for the name of ``attribute`` until all names are known."""
         self.seen.setdefault(attribute, 0)
         number = self.numbers.setdefault(attribute, len(self.numbers))
         return f"\x00{number}\x00"
+
+    def at_top(self, attribute: Named) -> str:
+        """As above, for an attribute that is to be defined at the top; worked out once for each object."""
+        known = self.texts.get(id(attribute))
+        if known is None:
+            self.note(attribute)
+            known = self.texts[id(attribute)] = (attribute, self.get(attribute))
+        return known[1]
 
     def note(self, attribute: Named, *, deferred: bool = False) -> int:
         """Notes an attribute and those inside it; returns how deep it nests."""

@@ -1,4 +1,4 @@
-"""How deep a text may nest, checked before anything reads it.
+"""How deep a text may nest, checked before anything reads it, and what Python has to be told for that.
 
 The readers and printers of IR follow nesting by recursion, so depth is bounded here, in one linear pass over the
 characters: brackets outside strings and comments, of whatever they enclose.
@@ -6,6 +6,7 @@ characters: brackets outside strings and comments, of whatever they enclose.
 
 from __future__ import annotations
 
+import gc
 import re
 import sys
 from collections.abc import Generator
@@ -45,3 +46,15 @@ def recursion_room() -> Generator[None]:
         yield
     finally:
         sys.setrecursionlimit(before)
+
+
+@contextmanager
+def without_collections() -> Generator[None]:
+    """Keeps Python's cycle collector from looking again and again through IR that is built, verified or printed."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

@@ -39,10 +39,9 @@ from ktir.dialect.locations import location_of
 from ktir.dialect.text.affine_reader import parse_map, parse_set
 from ktir.dialect.text.leniency import HasOldForm, ToleratesSpellings
 from ktir.dialect.text.lexer import KtirLexer
-from ktir.dialect.text.limits import MAX_NESTING, first_too_deep, recursion_room
+from ktir.dialect.text.limits import MAX_NESTING, first_too_deep, recursion_room, without_collections
 from ktir.dialect.text.literals import LiteralParser
 from ktir.dialect.text.old_spellings import PLANNED_OPERATIONS, REMOVED_OPERATIONS, RENAMED_TYPES, new_name
-from ktir.dialect.text.quick_parser import without_collections
 from ktir.dialect.verification import verify
 from ktir.errors import Diagnostic, KtirError, NestingTooDeep, ParseError
 from ktir.location import Location
@@ -296,10 +295,10 @@ class KtirParser(LiteralParser, ToleratesSpellings):
                     if self._has_no_location(implied):
                         implied.location = op.location
 
-    def _has_no_location(self, value: Operation | SSAValue) -> bool:
-        """Whether the text says nothing of where ``value`` comes from; ``loc(unknown)`` says something."""
-        location = value.location if isinstance(value, Operation | BlockArgument) else None
-        return isinstance(location, UnknownLoc) and location is not self.said_unknown
+    def _has_no_location(self, owner: Operation | BlockArgument) -> bool:
+        """Whether the text says nothing of where ``owner`` comes from; ``loc(unknown)`` says something."""
+        location = owner.location
+        return type(location) is UnknownLoc and location is not self.said_unknown
 
     def _register_ssa_definition(self, name: str, values: Sequence[SSAValue], span: Span) -> None:
         super()._register_ssa_definition(name, values, span)
@@ -307,7 +306,7 @@ class KtirParser(LiteralParser, ToleratesSpellings):
         for value in values:
             if not is_number:
                 value._name = name  # xDSL's own setter leaves out a number at the end of a name
-            if isinstance(value, BlockArgument) and self._has_no_location(value):
+            if type(value) is BlockArgument and self._has_no_location(value):
                 value.location = self.argument_locations.pop(span.start, None) or self._place(span.start)
 
     def _place(self, position: Position) -> LocationAttr:

@@ -54,7 +54,7 @@ from xdsl.traits import IsolatedFromAbove
 from ktir.dialect.overlay.builtin import DistinctAttr
 from ktir.dialect.text.aliases import Aliases, Named, location_text, plain_affine
 from ktir.dialect.text.floats import float_text
-from ktir.dialect.text.limits import recursion_room
+from ktir.dialect.text.limits import recursion_room, without_collections
 from ktir.dialect.text.mlir_names import names_of_blocks, names_of_values
 
 
@@ -87,7 +87,7 @@ def print_operation(
 ) -> str:
     """The text of ``op`` and the aliases it uses; ``printer_class`` may write some attributes in another way."""
     kind = printer_class or KtirPrinter
-    with recursion_room():
+    with recursion_room(), without_collections():
         aliases = Aliases()
         body, top, end = StringIO(), StringIO(), StringIO()
         printer = kind(body, aliases, generic=generic, debug_info=debug_info)
@@ -296,8 +296,7 @@ class KtirPrinter(Printer):
 
     def print_name(self, attribute: Named) -> None:
         """The name of a map, set or location."""
-        self.aliases.note(attribute)
-        self.print_string(f"#{self.aliases.get(attribute)}")
+        self.print_string(f"#{self.aliases.at_top(attribute)}")
 
     def print_distinct(self, attribute: DistinctAttr) -> None:
         """An attribute with an identity, by its name unless it refers to nothing."""

@@ -9,10 +9,8 @@ be called by a number (``^0``), and a memref's layout that is the identity is le
 
 from __future__ import annotations
 
-import gc
 import re
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from xdsl.context import Context
@@ -55,18 +53,6 @@ class QuickOperand(UnresolvedOperand):
     @property
     def operand_name(self) -> str:
         return self.name
-
-
-@contextmanager
-def without_collections() -> Generator[None]:
-    """Keeps Python's cycle collector from looking again and again through IR that is just being built."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 class QuickParser(Parser):
