@@ -7,8 +7,9 @@ failure is a :class:`ktir.KtirError`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -126,7 +127,7 @@ def run(
     ``trace`` is told of every operation: a :class:`ktir.Trace`, :class:`ktir.Watch`, :class:`ktir.Explain`,
     :class:`ktir.Recording`, or several. They hold what they saw, also after an error. Numbers stay the same.
     """
-    program, given = parse(module), dict(arguments or {})
+    program, given = parse(module, experimental=experimental), dict(arguments or {})
     entry, described = program.entry(function), _described(machine)
     if timing and described is None:
         raise ArgumentError("timing needs a machine", remedy='pass machine="spyre"')
@@ -135,22 +136,18 @@ def run(
 
     places = [replace(place, array=to_numpy(place.array)) for place in memory]
     observers = list(trace) if isinstance(trace, Sequence) else [trace]
-    for observer in observers:
-        _find_reference(observer, entry, values, described, checks, places)
-    execution = execute(
-        program.op,
-        entry,
-        values,
+    alike = partial(
+        execute,
         machine=described,
         checks=checks,
         memory=places,
-        read=read,
-        observers=observers,
-        source=program.source,
         numerics=numerics,
         max_steps=MAX_STEPS if max_steps is None else max_steps,
         max_bytes=MAX_BYTES if max_bytes is None else max_bytes,
     )
+    for observer in observers:
+        _find_reference(observer, entry, values, alike, experimental)
+    execution = alike(program.op, entry, values, read=read, observers=observers, source=program.source)
     report = _timed(program, entry, values, described) if timing and described is not None else None
     arrays = [*given.values(), *(place.array for place in memory)]
     kind = next((value for value in arrays if is_array(value)), None)
@@ -167,24 +164,18 @@ def run(
 
 
 def _find_reference(
-    observer: Observer,
-    function: str,
-    values: Mapping[str, Any],
-    machine: Machine | None,
-    checks: bool,
-    places: Sequence[Place],
+    observer: Observer, function: str, values: Mapping[str, Any], alike: Callable[..., Any], experimental: bool
 ) -> None:
-    """Gives a trace the values it is to be compared with: another program runs on the same arguments first."""
-    from ktir.array_files import read_arrays
-    from ktir.interp.executor import execute
+    """Gives a trace the values it is to be compared with. Another program runs ``alike``, on the same arguments."""
+    from ktir.array_files import is_array_file, read_arrays
     from ktir.interp.tracing.recording import Recording, is_recording, load_recording
     from ktir.interp.tracing.references import Arrays, OtherRun
     from ktir.interp.tracing.trace import Trace
 
-    if not isinstance(observer, Trace) or observer.against is None or observer.reference is not None:
+    if not isinstance(observer, Trace) or observer.against is None:
         return
     against = observer.against
-    if isinstance(against, str | Path) and Path(against).suffix in (".npz", ".npy", ".safetensors"):
+    if isinstance(against, str | Path) and is_array_file(against):
         path = Path(against)
         against = load_recording(path) if is_recording(path) else read_arrays(path)
     if isinstance(against, Mapping):
@@ -193,19 +184,10 @@ def _find_reference(
         observer.reference = Arrays(arrays, observer.tolerance)
         return
     if not isinstance(against, Recording):
-        other = parse(against)
+        other = parse(against, experimental=experimental)
         entry = other.entry(function if function in other.functions else None)
         against = Recording()
-        execute(
-            other.op,
-            entry,
-            values,
-            machine=machine,
-            checks=checks,
-            memory=places,
-            observers=[against],
-            source=other.source,
-        )
+        alike(other.op, entry, values, observers=[against], source=other.source)
     observer.reference = OtherRun(against, observer.tolerance)
 
 
@@ -219,6 +201,8 @@ def bisect(
     checks: bool = True,
     tolerance: Tolerance | None = None,
     seed: int = 0,
+    numerics: Numerics = "f16",
+    experimental: bool = False,
 ) -> Bisection:
     """The first operation in which two versions of a program differ on the same arguments.
 
@@ -230,7 +214,7 @@ def bisect(
     from ktir.interp.tracing.bisect import bisect as compare
     from ktir.interp.tracing.numbers import Tolerance
 
-    one, other = parse(first), parse(second)
+    one, other = (parse(source, experimental=experimental) for source in (first, second))
     entry = one.entry(function)
     counterpart = other.entry(function if function is not None or entry not in other.functions else entry)
     given = _plain(arguments or {})
@@ -238,7 +222,7 @@ def bisect(
     return compare(
         Version(one.file, one.op, entry, one.source),
         Version(other.file, other.op, counterpart, other.source),
-        Conditions(values, _described(machine), checks, tolerance or Tolerance()),
+        Conditions(values, _described(machine), checks, tolerance or Tolerance(), numerics),
     )
 
 

@@ -144,8 +144,12 @@ def test_wrong_options_say_what_would_be_right(
 
 
 def test_a_file_of_a_trace_is_not_written_over_an_input(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run(capsys, program, *RANDOM, "--trace-save", program, status=FAULT)
-    assert program.read_text() == SQUARE_PLUS
+    reference = write_arrays(program.parent / "r.npz", {"y": np.zeros((ROWS, COLUMNS), np.float32)})
+    before = reference.read_bytes()
+    for words in (["--trace-save", program], ["--trace-against", reference, "--out", f"y={reference}"]):
+        text = run_json(capsys, program, *RANDOM, *words, status=FAULT)["error"]["message"]
+        assert "is an input of this run" in text
+    assert program.read_text() == SQUARE_PLUS and reference.read_bytes() == before
 
 
 @pytest.mark.parametrize(("word", "guessed"), [("rnu", "run"), ("chek", "check"), ("docter", "doctor")])

@@ -18,7 +18,7 @@ from xdsl.ir import Operation
 
 from ktir.dialect.locations import location_of
 from ktir.errors import ArgumentError, FunctionNotFound, KtirError
-from ktir.interp.executor import Execution, execute
+from ktir.interp.executor import Execution, Numerics, execute
 from ktir.interp.numerics import Array
 from ktir.interp.tracing.numbers import Difference, Lanes, Tolerance, difference
 from ktir.interp.tracing.recording import Recording
@@ -49,6 +49,7 @@ class Conditions:
     machine: Machine | None = None
     checks: bool = True
     tolerance: Tolerance = field(default_factory=Tolerance)
+    numerics: Numerics = "f16"
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +206,7 @@ def _run(version: Version, conditions: Conditions, observer: Recording | Trace) 
             conditions.arguments,
             machine=conditions.machine,
             checks=conditions.checks,
+            numerics=conditions.numerics,
             observers=(observer,),
             source=version.source,
         )

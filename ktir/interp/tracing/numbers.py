@@ -217,7 +217,7 @@ def difference(got: Lanes, wanted: Lanes, tolerance: Tolerance) -> Difference | 
         number(right[place]),
         int(wrong.sum()),
         wrong.size,
-        _largest(left[wrong], right[wrong]),
+        largest(left[wrong], right[wrong]),
     )
 
 
@@ -246,7 +246,8 @@ def unequal(got: Array, wanted: Array, tolerance: Tolerance) -> Array:
     return ~same
 
 
-def _largest(left: Array, right: Array) -> float:
+def largest(left: Array, right: Array) -> float:
+    """The largest difference of finite numbers; infinite where there is none."""
     with np.errstate(all="ignore"):
         apart = np.abs(wide(left).astype(np.float64) - wide(right).astype(np.float64))
     good = apart[np.isfinite(apart)]

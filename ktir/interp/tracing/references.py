@@ -24,7 +24,7 @@ from ktir.interp.memory import Arena
 from ktir.interp.numerics import Array
 from ktir.interp.observation import Point
 from ktir.interp.tracing.accesses import pieces_of, places_stored, places_text, tile_at, touches
-from ktir.interp.tracing.numbers import USUAL, Difference, Lanes, Tolerance, difference
+from ktir.interp.tracing.numbers import USUAL, Difference, Lanes, Tolerance, difference, largest, number, unequal
 from ktir.interp.tracing.recording import STORED, Recording, Visit
 from ktir.interp.values import Frame, Value
 from ktir.machine.memory_arena import Allocation
@@ -234,17 +234,20 @@ class Arrays:
         for name, written in self._written.items():
             raw = written.arena.bytes[written.allocation.start : written.allocation.stop]
             got, wanted = raw.view(written.dtype), self.arrays[name].reshape(-1)
-            for event in map(int, np.unique(written.event[written.event >= 0])):
-                mine = np.nonzero(written.event == event)[0]
-                found = difference(Lanes(got[mine][None]), Lanes(wanted[mine][None]), self._tolerance(got))
-                if found is None:
-                    continue
-                place = int(mine[found.coordinates[0]])
-                core = int(written.core[place])
-                point, iterations = self._events[event]
-                at = tuple(int(axis) for axis in np.unravel_index(place, self.arrays[name].shape))
-                exact = Difference(0, at, found.got, found.wanted, found.wrong, found.elements, found.largest)
-                yield Mismatch(point, core, iterations[core], exact, name)
+            wrong = np.nonzero(unequal(got, wanted, self._tolerance(got)) & (written.event >= 0))[0]
+            wrong = wrong[np.argsort(written.event[wrong], kind="stable")]
+            events, firsts = np.unique(written.event[wrong], return_index=True)
+            for event, places in zip(events.tolist(), np.split(wrong, firsts[1:]), strict=False):
+                yield self._mismatch(name, written, event, places, got[places], wanted[places])
+
+    def _mismatch(self, name: str, written: Written, event: int, places: Array, got: Array, wanted: Array) -> Mismatch:
+        """What one store left wrong, at ``places`` of the array."""
+        first = int(places[0])
+        core, (point, iterations) = int(written.core[first]), self._events[event]
+        at = tuple(int(axis) for axis in np.unravel_index(first, self.arrays[name].shape))
+        elements = int((written.event == event).sum())
+        found = Difference(0, at, number(got[0]), number(wanted[0]), len(places), elements, largest(got, wanted))
+        return Mismatch(point, core, iterations[core], found, name)
 
     def _tolerance(self, values: Array) -> Tolerance:
         return self.tolerance or USUAL.get(values.dtype.name, Tolerance())

@@ -14,10 +14,9 @@ from typing import Any, Literal
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from ktir.interp.numerics import Array
 from ktir.interp.observation import Point
 from ktir.interp.tracing.accesses import tile_at, view_name
-from ktir.interp.tracing.numbers import Lanes, Summaries, Summary, Tolerance, lanes_of
+from ktir.interp.tracing.numbers import Difference, Lanes, Summaries, Summary, Tolerance, lanes_of
 from ktir.interp.tracing.recording import STORED, Visit, Visits
 from ktir.interp.tracing.references import Iteration, Mismatch, Reference, iteration_of
 from ktir.interp.values import Frame
@@ -118,7 +117,7 @@ class Trace:
     def _row(self, point: Point, number: int, name: str, lanes: Lanes) -> Traced:
         found = self._by_key.get((point.op, number))
         if found is None:
-            found = Traced(point, number, name, lanes.shape, element_name(lanes.values, point, number))
+            found = Traced(point, number, name, lanes.shape, element_name(point, number))
             self._by_key[point.op, number] = found
             self.rows.append(found)
         return found
@@ -221,7 +220,7 @@ class Trace:
                 yield iteration_text(each.iteration), "1", each.summary
 
 
-def element_name(values: Array, point: Point, number: int) -> str:
+def element_name(point: Point, number: int) -> str:
     """The word of the IR for the elements of a value."""
     kind: Any = point.values[number].value.type if number >= 0 else point.operands[0].value.type
     return str(getattr(kind, "element_type", kind)).removeprefix("!")
@@ -282,6 +281,14 @@ def mismatch_data(mismatch: Mismatch) -> dict[str, Any]:
         "argument": mismatch.where or None,
         "core": mismatch.core,
         "iteration": dict(mismatch.iteration),
+        "note": mismatch.note or None,
+        **({} if mismatch.note else element_data(found)),
+    }
+
+
+def element_data(found: Difference) -> dict[str, Any]:
+    """The first wrong element, and how many there are."""
+    return {
         "coordinates": list(found.coordinates),
         "got": found.got,
         "wanted": found.wanted,

@@ -126,6 +126,7 @@ def _execute(arguments: argparse.Namespace, console: Console) -> int:
                 numerics=arguments.numerics,
                 max_steps=arguments.max_steps,
                 max_bytes=arguments.max_bytes,
+                experimental=arguments.experimental,
             )
         differences = job.case.check(result.outputs) if job.case else {}
     except KtirError as error:
@@ -165,6 +166,8 @@ def _bisect(arguments: argparse.Namespace, console: Console) -> int:
                 checks=not arguments.no_checks,
                 tolerance=tracing.tolerance_of(arguments),
                 seed=arguments.seed,
+                numerics=arguments.numerics,
+                experimental=arguments.experimental,
             )
     except KtirError as error:
         return console.failure({"error": problem_data(error)}, console.describe(error), USAGE)
@@ -194,7 +197,7 @@ def _job(arguments: argparse.Namespace) -> _Job:
         values,
         arguments.machine or (case.machine if case else None),
         case,
-        (arguments.file, *given.files),
+        (arguments.file, *given.files, *(file for file in (arguments.bisect, arguments.trace_against) if file)),
     )
 
 

@@ -318,3 +318,24 @@ def test_values_without_names_have_the_numbers_of_the_text() -> None:
     trace = Trace()
     observed(text, inputs(), trace)
     assert {"%7", "%12", "%12 -> %yv"} <= {row.name for row in trace.rows}
+
+
+def test_a_trace_against_a_program_follows_the_arguments_of_each_run() -> None:
+    trace = Trace(SQUARE_PLUS)
+    for seed in (1, 2):
+        x = np.random.default_rng(seed).standard_normal((ROWS, COLUMNS)).astype(np.float32)
+        ktir.run(SQUARE_PLUS, arguments={"x": x, "y": np.zeros_like(x)}, trace=trace)
+        assert trace.first is None
+
+
+def test_wrong_elements_are_charged_to_the_store_that_left_them() -> None:
+    given = inputs()
+    wanted = 2 * given["x"]
+    for row in (1, 6, 6, 11):
+        wanted[row, :3] += 1
+    trace = Trace({"y": wanted})
+    ktir.run(DOUBLE, arguments=given, trace=trace)
+    (row,) = [row for row in trace.rows if row.mismatches]
+    assert row.mismatches == 3  # rows 1, 6 and 11 are of different iterations
+    assert row.mismatch is not None and row.mismatch.found.wrong == 3
+    assert row.mismatch.iteration == (("%i", 1),) and row.mismatch.core == 0
