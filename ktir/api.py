@@ -77,20 +77,25 @@ def machine(name: str | Path | Machine, **values: object) -> Machine:
     return _load_machine(name, values)
 
 
-def check(module: Source, machine: str | Path | Machine | None = None) -> list[Diagnostic]:
+def check(
+    module: Source, machine: str | Path | Machine | None = None, arguments: Mapping[str, int] | None = None
+) -> list[Diagnostic]:
     """What can be said about a program without running it: ownership, bounds, overlaps, coverage, races.
 
-    ``machine`` adds what depends on one: capacities, counts, alignment. The warnings of reading come first.
+    ``machine`` adds what depends on one: capacities, counts, alignment. Where integer ``arguments`` are given by name,
+    only calls with these are meant. The warnings of reading come first.
     """
-    return list(examine(module, machine).findings)
+    return list(examine(module, machine, arguments).findings)
 
 
-def examine(module: Source, machine: str | Path | Machine | None = None) -> Examination:
+def examine(
+    module: Source, machine: str | Path | Machine | None = None, arguments: Mapping[str, int] | None = None
+) -> Examination:
     """What :func:`check` gives, as ``findings``, and how many questions were asked, as ``tallies`` by topic."""
     from ktir.analysis.check import examine
 
     program = parse(module)
-    found = examine(program.op, _described(machine))
+    found = examine(program.op, _described(machine), numbers=arguments)
     return replace(found, findings=_with_warnings_of_reading(program, found.findings))
 
 

@@ -42,7 +42,10 @@ class Buffer:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """A view's address arithmetic, in elements. ``owner``: the core whose scratchpad it is in, None: its own."""
+    """A view's address arithmetic, in elements. ``owner``: the core whose scratchpad it is in, None: its own.
+
+    Along its ``ragged`` dimensions a tile may reach beyond the end: what lies there is undefined, and never stored.
+    """
 
     operation: Operation
     offset: Value
@@ -52,6 +55,7 @@ class View:
     owner: int | None
     element: Attribute
     owned: tuple[tuple[int, int], ...] | None
+    ragged: frozenset[int]
     frame: Frame
 
     @property

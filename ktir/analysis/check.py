@@ -87,12 +87,17 @@ ANALYSES: Mapping[tuple[Topic, ...], Analysis] = {
 """What answers questions on which topics."""
 
 
-def examine(module: ModuleOp, machine: Machine | None, topics: Sequence[Topic] | None = None) -> Examination:
-    """Asks all questions, or those on some topics.
+def examine(
+    module: ModuleOp,
+    machine: Machine | None,
+    topics: Sequence[Topic] | None = None,
+    numbers: Mapping[str, int] | None = None,
+) -> Examination:
+    """Asks all questions, or those on some topics; of all runs, or of those in which arguments are ``numbers``.
 
     Without a ``machine`` the grid, the scratchpad, the loops and the reach of a core have no limits.
     """
-    program = Program.of(module)
+    program = Program.of(module, numbers)
     asked_for = [analyse for on, analyse in ANALYSES.items() if topics is None or not set(on).isdisjoint(topics)]
     given = [each for analyse in asked_for for each in analyse(program, machine)]
     answers = [each for each in given if topics is None or each.topic in topics]

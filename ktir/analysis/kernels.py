@@ -16,10 +16,10 @@ from xdsl.ir import Operation, SSAValue
 
 from ktir.analysis import ranges
 from ktir.analysis.accesses import Access, DistributedView, Exchange, Fault, Known, Launch, Loop, Tile, View, element_of
-from ktir.analysis.evaluation import Evaluator
+from ktir.analysis.evaluation import Evaluator, signed_range
 from ktir.analysis.footprint import buffer_behind
 from ktir.analysis.ranges import Frame, Value
-from ktir.analysis.scalar_operations import DIVISIONS
+from ktir.analysis.scalar_operations import DIVISIONS, bits_of
 from ktir.analysis.set_extents import owned_box, permuted, set_extent, variable
 from ktir.dialect import ktdp
 from ktir.dialect.ktdp.shares import ShareOperation
@@ -65,6 +65,8 @@ class Walker(Evaluator):
         match op:
             case ktdp.GetComputeTileIdOp():
                 self.tile_id(op, frame)
+            case ktdp.RuntimeArgExtractOp():
+                self.known[op.result] = runtime_argument(op, frame)
             case ktdp.ConstructMemoryViewOp():
                 self.view(op, frame)
             case ktdp.ConstructDistributedMemoryViewOp():
@@ -117,6 +119,7 @@ class Walker(Evaluator):
             space.core if space else None,
             element_of(op.view.type),
             owned_box(op, sizes),
+            ragged_dims(op),
             frame,
         )
         self.known[op.view] = view
@@ -145,6 +148,10 @@ class Walker(Evaluator):
         low, high, steps, count, exact = extent
         lower, upper = (tuple(b + e for b, e in zip(base, ends, strict=True)) for ends in (low, high))
         touched = permuted(low, high, op.access_tile_order.data)
+        if isinstance(view, View) and view.ragged:
+            ends = enumerate(zip(upper, view.sizes, strict=True))
+            upper = tuple(ranges.least(e, s - ranges.constant(1)) if d in view.ragged else e for d, (e, s) in ends)
+            exact = exact and steps is None
         self.keep(op.tile, Tile(op, view, lower, upper, shape, touched, count, steps, exact=exact))
 
     def keep(self, result: SSAValue, tile: Tile) -> None:
@@ -200,3 +207,27 @@ class Walker(Evaluator):
         for lookup in tile.lookups:
             self.launch.accesses.append(Access(op, "read", lookup, frame, self.order, self.loops))
         self.launch.accesses.append(Access(op, kind, tile, frame, self.order, self.loops))
+
+
+def runtime_argument(op: ktdp.RuntimeArgExtractOp, frame: Frame) -> Value:
+    """A promise of a run-time argument, or its value, of which the caller promises them."""
+    type = cast(ktdp.RuntimeArgType, op.argument.type)
+    promised = type.promise(op.kind_name) if op.kind_name in type.KEYWORDS else None
+    if promised is not None:
+        return ranges.constant(promised)
+    grain, most = type.promise("granularity"), type.promise("upperbound")
+    low, high = signed_range(bits_of(op.result.type))
+    return ranges.symbol(
+        op.argument.name_hint or "run-time argument",
+        frame,
+        float(grain) if grain is not None else low,
+        float(most) if most is not None else high,
+        multiple=grain or 1,
+    )
+
+
+def ragged_dims(op: ktdp.ConstructMemoryViewOp) -> frozenset[int]:
+    """The dimensions of a dynamic size, where the coordinate set depends on one."""
+    if op.coordinate_set is None or not op.coordinate_set.data.num_symbols:
+        return frozenset()
+    return frozenset(d for d, size in enumerate(op.mixed_sizes()) if not isinstance(size, int))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import cast
@@ -25,6 +25,7 @@ from ktir.analysis.kernels import Walker
 from ktir.analysis.ranges import Frame, Integers, Symbol, Value
 from ktir.analysis.scalar_operations import bits_of, is_scalar
 from ktir.dialect import ktdp, ktg
+from ktir.errors import ArgumentError
 
 VALUE_RANGE = "ktdp.value_range"
 """Attribute of an argument: the half-open range that its integers lie in, as the caller promises."""
@@ -51,27 +52,40 @@ class Program:
     transfers: Sequence[Transfer] = ()
 
     @staticmethod
-    def of(module: ModuleOp) -> Program:
-        """The launches of ``@main`` in order; or one of each function, with nothing known of its arguments."""
+    def of(module: ModuleOp, numbers: Mapping[str, int] | None = None) -> Program:
+        """The launches of ``@main`` in order; or one of each function, with nothing known of its arguments but the
+        ``numbers`` given by name."""
+        given = numbers or {}
         functions = {f.sym_name.data: f for f in module.walk() if isinstance(f, func.FuncOp) and f.body.blocks}
+        require_arguments(given, functions.values())
         main = functions.get("main")
         if main is not None and grid_of(main) is None:
-            host = Host(functions)
+            host = Host(functions, given)
             host.follow(main)
             if host.launches:
-                unused = [alone(f, functions) for f in functions.values() if host.never_runs(f)]
+                unused = [alone(f, functions, given) for f in functions.values() if host.never_runs(f)]
                 return Program(module, host.launches + unused, host.transfers)
         kernels = [f for f in functions.values() if legal(grid_of(f) or (1,)) and uses_memory(f)]
-        return Program(module, [alone(f, functions) for f in kernels])
+        return Program(module, [alone(f, functions, given) for f in kernels])
+
+
+def require_arguments(numbers: Mapping[str, int], functions: Iterable[func.FuncOp]) -> None:
+    """Raises :class:`ArgumentError` for a number that no function takes."""
+    known = {a.name_hint for f in functions for a in f.body.block.args if a.name_hint and is_scalar(a.type)}
+    for name in numbers:
+        if name not in known:
+            remedy = f"there are {', '.join(sorted(known))}" if known else "no function takes integers"
+            raise ArgumentError(f"no function has an integer argument {name}", remedy=remedy)
 
 
 def uses_memory(function: func.FuncOp) -> bool:
     return any(isinstance(op, ktdp.ConstructMemoryViewOp) for op in function.walk())
 
 
-def alone(kernel: func.FuncOp, functions: Mapping[str, func.FuncOp]) -> Launch:
-    """A launch of a kernel by itself: pointers to different buffers, anything for the other arguments."""
-    arguments = {a: argument(a, position) for position, a in enumerate(kernel.body.block.args)}
+def alone(kernel: func.FuncOp, functions: Mapping[str, func.FuncOp], numbers: Mapping[str, int]) -> Launch:
+    """A launch of a kernel by itself: pointers to different buffers, anything for the other arguments that are no
+    ``numbers``."""
+    arguments = {a: argument(a, position, numbers) for position, a in enumerate(kernel.body.block.args)}
     buffers: dict[Symbol, Buffer] = {}
     values: dict[Buffer, tuple[int, int]] = {}
     for name, value in arguments.items():
@@ -91,9 +105,11 @@ def promised(function: func.FuncOp, argument: BlockArgument, buffer: Buffer) -> 
     return {buffer: (int(low), int(high))}
 
 
-def argument(name: SSAValue, position: int) -> Value:
-    """Any value of an argument's type; an index may be a pointer."""
+def argument(name: SSAValue, position: int, numbers: Mapping[str, int]) -> Value:
+    """The number that is given for an argument, or any value of its type; an index may be a pointer."""
     text = name.name_hint or f"argument {position}"
+    if text in numbers:
+        return ranges.constant(numbers[text])
     return ranges.symbol(text, None, *signed_range(bits_of(name.type)), pointer=isinstance(name.type, IndexType))
 
 
@@ -120,8 +136,9 @@ def record(
 class Host(Evaluator):
     """Follows ``@main``: buffers and launches in order."""
 
-    def __init__(self, functions: Mapping[str, func.FuncOp]) -> None:
+    def __init__(self, functions: Mapping[str, func.FuncOp], numbers: Mapping[str, int]) -> None:
         super().__init__(functions)
+        self.numbers = numbers
         self.launches: list[Launch] = []
         self.buffers: dict[Symbol, Buffer] = {}
         self.called: set[str] = set()
@@ -133,7 +150,7 @@ class Host(Evaluator):
     def follow(self, main: func.FuncOp) -> None:
         for position, name in enumerate(main.body.block.args):
             if is_scalar(name.type):
-                self.known[name] = value = argument(name, position)
+                self.known[name] = value = argument(name, position, self.numbers)
                 self.buffers |= {symbol: Buffer(symbol.name, None) for symbol in value.terms}
             else:
                 buffer = Buffer(name.name_hint or f"argument {position}", None, bytes_of(name.type))

@@ -353,7 +353,9 @@ def least(a: Value, b: Value) -> Value:
     if order.known:
         return choose(order, a, b)
     frame, a, b = together(a, b)
-    return opaque("least", frame, a, b, lower=np.minimum(a.lower(), b.lower()), upper=np.minimum(a.upper(), b.upper()))
+    lower, upper = np.minimum(a.lower(), b.lower()), np.minimum(a.upper(), b.upper())
+    below = next((each for each in (b, a) if not each.known), None)
+    return symbol("least", frame, lower, upper, below=below, sources=sources_of(a, b))
 
 
 def greatest(a: Value, b: Value) -> Value:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ktir.analysis.check import check_module
+from ktir.analysis.check import check_module, examine
 from ktir.dialect.text.parser import parse_module
-from ktir.errors import Diagnostic
+from ktir.errors import ArgumentError, Diagnostic
 from ktir.machine.loader import load
 from tests.faults.catalogue import ALIASES, copy, kernel, tile, view
 
@@ -20,6 +20,9 @@ def codes(text: str, machine: str | None = None) -> list[tuple[str, str]]:
 
 
 # ----------------------------------------------------------------------------------------------------- loops and ranges
+
+
+RAGGED = "affine_set<(d0)[s0] : (d0 >= 0, -d0 + s0 - 1 >= 0)>"
 
 
 def walk(body: str, low: str = "0", high: str = "64", step: str = "1", head: str = "", arguments: str = "") -> str:
@@ -59,17 +62,50 @@ def test_a_loop_too_long_to_list_is_decided_all_the_same() -> None:
     assert codes(long.replace("floordiv 1000000", "floordiv 900000")) == [("error", "OutOfBounds")]
 
 
-def test_a_bound_that_is_an_argument_is_compared_as_a_form() -> None:
-    set_ = "affine_set<(d0)[s0] : (d0 >= 0, -d0 + s0 - 1 >= 0)>"
-    sized = (
+def sized(set_: str) -> str:
+    return (
         f"%z = ktdp.construct_memory_view %y_ptr, sizes: [%n], strides: [1] {{coordinate_set = {set_}, "
         "memory_space = #ktdp.memory_space<global>} : memref<?xf16>\n"
     )
+
+
+@pytest.mark.parametrize(("set_", "beyond"), [("#s64", [("note", "Unknown")]), (RAGGED, [])])
+def test_a_bound_that_is_an_argument_is_compared_as_a_form(set_: str, beyond: list[tuple[str, str]]) -> None:
+    """Where the coordinate set depends on the size, a tile may reach beyond the end."""
     body = tile("t", "z", "%i", 1, "memref<?xf16>") + "%v = ktdp.load %t : <1xindex> -> tensor<1xf16>\n"
-    assert codes(walk(body, high="n", head=sized, arguments=", %n: index")) == []
-    assert codes(walk(body.replace("[%i]", "[%i + 1]"), high="n", head=sized, arguments=", %n: index")) == [
-        ("note", "Unknown")
-    ]
+    assert codes(walk(body, high="n", head=sized(set_), arguments=", %n: index")) == []
+    assert codes(walk(body.replace("[%i]", "[%i + 1]"), high="n", head=sized(set_), arguments=", %n: index")) == beyond
+
+
+def test_numbers_that_are_given_decide() -> None:
+    copied = kernel(
+        sized(RAGGED).replace("%z", "%y")
+        + view("x", "%x_ptr", 64)
+        + tile("t", "x", "%n", 16)
+        + "%v = ktdp.load %t : <16xindex> -> tensor<16xf16>\n"
+        + tile("u", "y", "0", 16, "memref<?xf16>")
+        + "ktdp.store %v, %u : tensor<16xf16>, <16xindex>\n",
+        arguments="%x_ptr: index, %y_ptr: index, %n: index",
+    )
+    module = parse_module(copied, "test.ktir")
+    found = {n: [d.code for d in examine(module, None, numbers={"n": n}).findings] for n in (10, 16, 17, 49)}
+    assert found == {10: [], 16: [], 17: ["IncompleteCoverage"], 49: ["OutOfBounds", "IncompleteCoverage"]}
+    with pytest.raises(ArgumentError, match="no function has an integer argument m"):
+        examine(module, None, numbers={"m": 1})
+
+
+def test_promises_of_run_time_arguments_are_taken_for_true() -> None:
+    read_at = kernel(
+        "%n = ktdp.runtime_arg_extract value from %r : <i32, granularity=8, upperbound=56> -> i32\n"
+        "%at = arith.index_cast %n : i32 to index\n"
+        + view("x", "%x_ptr", 64)
+        + tile("t", "x", "%at - 8", 16)
+        + "%v = ktdp.load %t : <16xindex> -> tensor<16xf16>",
+        arguments="%x_ptr: index, %r: !ktdp.runtime_arg<i32, granularity=8, upperbound=56>",
+    )
+    assert codes(read_at) == []
+    assert codes(read_at.replace("upperbound=56", "upperbound=64")) == [("note", "Unknown")]
+    assert codes(read_at.replace("%at - 8", "%at - 9")) == [("note", "Unknown")]
 
 
 def test_a_pointer_carried_through_a_loop_is_followed() -> None:

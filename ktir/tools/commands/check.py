@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ktir.tools.arguments import name_and_value
 from ktir.tools.console import FAULT, OK, Console, problem_data
 
 if TYPE_CHECKING:
@@ -16,13 +17,34 @@ if TYPE_CHECKING:
 HELP = "check a KTIR file: ownership, bounds, overlaps, coverage, races, limits of a machine"
 EXAMPLES = """  ktir check softmax.ktir
   ktir check softmax.ktir --machine spyre
+  ktir check softmax.ktir --arg n_rows=4096
   ktir check softmax.ktir --strict --json"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", type=Path, help="a KTIR text")
     parser.add_argument("--machine", metavar="NAME", help="also check against this machine (name or .toml file)")
+    parser.add_argument(
+        "--arg",
+        metavar="NAME=N",
+        action="append",
+        default=[],
+        type=name_and_integer,
+        help="the value of an integer argument; what is not given may be anything",
+    )
+    parser.add_argument(
+        "--experimental", action="store_true", help="allow operations of the design that no released dialect has"
+    )
     parser.add_argument("--strict", action="store_true", help="refuse text that breaks a rule of the specification")
+
+
+def name_and_integer(text: str) -> tuple[str, int]:
+    """``NAME=N``; for argparse's ``type=``."""
+    name, value = name_and_value(text)
+    try:
+        return name, int(value, 0)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{value!r} is not an integer") from None
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
@@ -30,8 +52,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     from ktir import api
 
     with console.step("checking"):
-        module = api.parse(arguments.file, strict=arguments.strict)
-        examination = api.examine(module, machine=arguments.machine)
+        module = api.parse(arguments.file, strict=arguments.strict, experimental=arguments.experimental)
+        examination = api.examine(module, machine=arguments.machine, arguments=dict(arguments.arg))
     findings, tallies = examination.findings, examination.tallies
     errors = [finding for finding in findings if finding.severity == "error"]
     console.result(
