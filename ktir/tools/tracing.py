@@ -39,7 +39,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="compare with another run: a KTIR file, a file of --trace-save, or arrays (.npz, .safetensors) named like "
         "values or arguments",
     )
-    group.add_argument("--trace-save", metavar="FILE.npz", type=Path, help="keep all values for a later comparison")
+    group.add_argument(
+        "--trace-save", metavar="FILE.npz", type=npz_file, help="keep all values for a later --trace-against"
+    )
     group.add_argument(
         "--watch",
         metavar="%NAME[@CORE]",
@@ -85,6 +87,13 @@ def core_number(text: str) -> int:
     if match is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not core=N")
     return int(match[1])
+
+
+def npz_file(text: str) -> Path:
+    """A path that ends as numpy's archives do; for argparse's ``type=``."""
+    if not text.endswith(".npz"):
+        raise argparse.ArgumentTypeError(f"{text!r} does not end in .npz")
+    return Path(text)
 
 
 def count(text: str) -> int:

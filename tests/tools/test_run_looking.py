@@ -127,6 +127,7 @@ def test_what_was_seen_is_shown_before_an_error(program: Path, capsys: pytest.Ca
         (["--explain", "core=3"], FAULT, "no core 3"),
         (["--explain", "all"], USAGE, "is not core=N"),
         (["--limit", "-1"], USAGE, "--limit"),
+        (["--trace-save", "t"], USAGE, "does not end in .npz"),
         (["--rtol", "nan"], USAGE, "not a number from 0 on"),
         (["--trace-against", "none.npz"], FAULT, "cannot read none.npz"),
         (["--trace-details", "core"], USAGE, "did you mean --trace-detail"),
@@ -146,7 +147,10 @@ def test_wrong_options_say_what_would_be_right(
 def test_a_file_of_a_trace_is_not_written_over_an_input(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
     reference = write_arrays(program.parent / "r.npz", {"y": np.zeros((ROWS, COLUMNS), np.float32)})
     before = reference.read_bytes()
-    for words in (["--trace-save", program], ["--trace-against", reference, "--out", f"y={reference}"]):
+    for words in (
+        ["--trace-save", reference, "--trace-against", reference],
+        ["--trace-against", reference, "--out", f"y={reference}"],
+    ):
         text = run_json(capsys, program, *RANDOM, *words, status=FAULT)["error"]["message"]
         assert "is an input of this run" in text
     assert program.read_text() == SQUARE_PLUS and reference.read_bytes() == before
