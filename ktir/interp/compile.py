@@ -11,10 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from math import prod
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ktir.dialect.locations import location_of
@@ -36,22 +38,33 @@ DIALECTS = frozenset(("arith", "math", "linalg", "tensor", "scf", "func", "memre
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A compiled block: ``steps`` in order, then the values in the slots ``results`` are what it yields."""
+    """A compiled block: ``steps`` in order, then the values in the slots ``results`` are what it yields.
+
+    ``largest`` are the bytes of the largest tensor whose size its type says, and the operation that makes it.
+    """
 
     steps: tuple[Step, ...]
     arguments: tuple[int, ...]
     results: tuple[int, ...]
     captured: tuple[int, ...]
     site: Site
+    largest: tuple[int, Site | None] = (0, None)
 
     def run(self, frame: Frame) -> None:
-        """Executes the steps once. Raises :class:`LimitExceeded` past the run's ``max_steps``."""
+        """Executes the steps once. Raises :class:`LimitExceeded` past the run's ``max_steps`` and ``max_bytes``."""
         run = frame.run
+        if self.largest[0] > run.max_bytes:
+            require_bytes(self.largest[0], run.max_bytes, self.largest[1] or self.site)
         run.steps += len(self.steps) + 1  # the terminator, so that an endless loop with an empty body ends
         if run.steps > run.max_steps:
             raise self.past_limit(run.max_steps)
-        for step in self.steps:
-            step(frame)
+        try:
+            for step in self.steps:
+                step(frame)
+        except MemoryError:
+            raise self.site.fail(
+                LimitExceeded, "needs more memory than there is", "use smaller tensors, or a grid of fewer tiles"
+            ) from None
 
     def past_limit(self, limit: int) -> KtirError:
         return self.site.fail(
@@ -67,6 +80,16 @@ class Code:
             regs[slot] = value
         self.run(frame)
         return [regs[slot] for slot in self.results]
+
+
+def require_bytes(size: int, limit: int, site: Site) -> None:
+    """Raises :class:`LimitExceeded` where a tensor has more bytes than a run may use."""
+    if size > limit:
+        raise site.fail(
+            LimitExceeded,
+            f"makes a tensor of {size} bytes, more than {limit}",
+            "use a smaller tile, or raise max_bytes",
+        )
 
 
 CompileOperation = Callable[["FunctionCompiler", Operation], "Step | None"]
@@ -154,7 +177,13 @@ class FunctionCompiler:
         captured = self.captured(block)
         if watched is not None:
             captured = tuple(dict.fromkeys((*captured, *watched.counters(self, block))))
-        return Code(tuple(steps), arguments, results, captured, self.site(op))
+        return Code(tuple(steps), arguments, results, captured, self.site(op), self.largest(block))
+
+    def largest(self, block: Block) -> tuple[int, Site | None]:
+        """The bytes of the largest tensor that an operation of ``block`` itself makes, and the operation."""
+        sizes = [(bytes_of(result.type), op) for op in block.ops for result in op.results]
+        size, op = max(sizes, key=lambda each: each[0], default=(0, None))
+        return size, None if op is None else self.site(op)
 
     def captured(self, block: Block) -> tuple[int, ...]:
         """Slots of the values that ``block`` uses, at any depth, and does not define."""
@@ -311,6 +340,14 @@ def is_shaped(attribute: Attribute) -> bool:
 def shape_of(attribute: Attribute) -> tuple[int, ...]:
     """Extents of a shaped type."""
     return tuple(attribute.get_shape())  # type: ignore[attr-defined]
+
+
+def bytes_of(attribute: Attribute) -> int:
+    """Bytes of a tensor whose type says its size; 0 for everything else."""
+    if not isinstance(attribute, TensorType):
+        return 0
+    shape = shape_of(cast(Attribute, attribute))
+    return 0 if DYNAMIC_INDEX in shape else prod(shape) * element_of(cast(Attribute, attribute)).itemsize
 
 
 def element_of(attribute: Attribute) -> ElementType:

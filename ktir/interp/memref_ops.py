@@ -17,7 +17,7 @@ from ktir.interp.compile import CompileOperation, FunctionCompiler, Step, elemen
 from ktir.interp.ktdp_ops import LAYOUT, valid_places
 from ktir.interp.numerics import Array, as_array, as_scalar
 from ktir.interp.run import Run
-from ktir.interp.tensor_ops import Slices, evaluate, mixed, reduced_shape, uniform
+from ktir.interp.tensor_ops import Slices, extents_of, mixed, reduced_shape, uniform
 from ktir.interp.values import Frame, Site, demand
 from ktir.machine.memory_arena import WRITTEN
 
@@ -35,7 +35,7 @@ def alloc(compiler: FunctionCompiler, op: Operation) -> Step:
 
     def step(frame: Frame) -> None:
         run = frame.run
-        extents = tuple(uniform(size, site, "extents") for size in evaluate(shape, frame, site))
+        extents = extents_of(shape, element, frame, site)
         count = int(np.prod(extents, dtype=np.int64))
         if sticks is not None and sticks.elements != count:
             raise site.fail(
@@ -46,7 +46,7 @@ def alloc(compiler: FunctionCompiler, op: Operation) -> Step:
         arena = run.memory.shared
         allocation = arena.allocate(name, count * element.itemsize, start=address)
         if run.checker is not None:
-            run.checker.declare(allocation, sticks)
+            run.checker.declare(allocation.start, sticks)
             run.checker.empty(arena, allocation)
         if address is not None:
             arena.poison(allocation)

@@ -6,6 +6,7 @@ None of them changes an array in place, because values are shared; most give vie
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import prod
 from types import MappingProxyType
 from typing import Any
@@ -24,7 +25,9 @@ from ktir.interp.compile import (
     element_of,
     is_shaped,
     moved,
+    require_bytes,
     shape_of,
+    spread,
 )
 from ktir.interp.conversions import reinterpreted
 from ktir.interp.linalg_ops import integers
@@ -58,6 +61,15 @@ def uniform(value: Any, site: Site, what: str) -> int:
     raise site.fail(UnknownOperation, f"has {what} that differ between cores", "branch on the core first (scf.if)")
 
 
+def extents_of(shape: Mixed, element: ElementType, frame: Frame, site: Site) -> tuple[int, ...]:
+    """The extents of a tensor that is to be made; raises where there can be no such tensor."""
+    extents = tuple(uniform(size, site, "extents") for size in evaluate(shape, frame, site))
+    if any(size < 0 for size in extents):
+        raise site.fail(OutOfBounds, f"makes a tensor of shape {list(extents)}", "give extents of zero or more")
+    require_bytes(prod(extents) * element.itemsize, frame.run.max_bytes, site)
+    return extents
+
+
 def poison(shape: Sequence[int], element: ElementType) -> Array:
     """Elements that nobody wrote."""
     single = np.full(element.itemsize, POISON).view(element.dtype)
@@ -71,21 +83,33 @@ def empty(compiler: FunctionCompiler, op: Operation) -> Step:
     origin = Origin(UninitialisedRead, f"{name} is a tensor.empty that nobody filled", site.location, whole=True)
 
     def step(frame: Frame) -> None:
-        extents = [uniform(size, site, "extents") for size in evaluate(shape, frame, site)]
-        values = poison(extents, element)
+        values = poison(extents_of(shape, element, frame, site), element)
         frame.regs[out] = Tainted(values, np.broadcast_to(np.True_, values.shape), origin)
 
     return step
 
 
 def splat(compiler: FunctionCompiler, op: Operation) -> Step:
-    dtype, shape = element_of(op.results[0].type).dtype, shape_of(op.results[0].type)
+    element, static = element_of(op.results[0].type), shape_of(op.results[0].type)
+    if all(size >= 0 for size in static):
+        repeat = partial(repeated, shape=static, element=element)
+        return compiler.emit(op, repeat, moved(repeat), list(op.operands)[:1])
+    site, scalar, out = compiler.site(op), compiler.slot(op.operands[0]), compiler.slot(op.results[0])
+    shape = mixed(compiler, static, list(op.operands)[1:])
 
-    def repeat(value: Any) -> Array:
-        values = as_array(value, dtype)
-        return np.broadcast_to(values.reshape(-1, *(1,) * len(shape)), (len(values), *shape))
+    def step(frame: Frame) -> None:
+        repeat = partial(repeated, shape=extents_of(shape, element, frame, site), element=element)
+        value = frame.regs[scalar]
+        tainted = isinstance(value, Tainted)
+        frame.regs[out] = spread(site, repeat, moved(repeat), [value]) if tainted else repeat(value)
 
-    return compiler.emit(op, repeat, moved(repeat), list(op.operands)[:1])
+    return step
+
+
+def repeated(value: Any, *, shape: tuple[int, ...], element: ElementType) -> Array:
+    """A scalar as a tensor of ``shape``."""
+    values = as_array(value, element.dtype)
+    return np.broadcast_to(values.reshape(-1, *(1,) * len(shape)), (len(values), *shape))
 
 
 def from_elements(compiler: FunctionCompiler, op: Operation) -> Step:
@@ -124,7 +148,16 @@ def extract(compiler: FunctionCompiler, op: Operation) -> Step:
             rows = np.arange(len(values)).reshape(-1, *(1,) * (len(shape) - 1))
         return as_scalar_of_kind(values[(rows, *indices)].reshape(np.broadcast_shapes(shape, np.shape(rows))))
 
-    return compiler.emit(op, take, moved(take))
+    def lanes(result: Any, values: Sequence[Value], masks: Sequence[Array | None]) -> Array:
+        """Undefined where the element is, or one of its indices."""
+        source = as_array(values[0], dtype)
+        whole = np.zeros(source.shape, np.bool_) if masks[0] is None else np.broadcast_to(masks[0], source.shape)
+        found = as_array(take(whole, *values[1:]), np.dtype(np.bool_))
+        for mask in masks[1:]:
+            found = found if mask is None else found | mask
+        return np.asarray(found, np.bool_)
+
+    return compiler.emit(op, take, lanes)
 
 
 def as_scalar_of_kind(values: Array) -> Any:
@@ -424,7 +457,7 @@ def generate(compiler: FunctionCompiler, op: Operation) -> Step:
     target = operand_of(compiler, op.results[0], AffineMap.identity(len(shape_of(kind))))
 
     def step(frame: Frame) -> None:
-        extents = tuple(uniform(size, site, "extents") for size in evaluate(shape, frame, site))
+        extents = extents_of(shape, target.element, frame, site)
         saved = body.enter(frame, extents)
         (value,) = body.code.call(frame, [position_in_space(axis, extents) for axis in range(len(extents))])
         body.leave(frame, saved)
