@@ -37,8 +37,8 @@ VALUES = (OpResult, BlockArgument)
 class Shape:
     """How many values each group of a definition takes: one, at most one, or any number.
 
-    ``has_sizes`` says that the sizes of the groups of operands are a property; ``is_unusual`` that more than that has to
-    be written down.
+    ``has_sizes`` says that the sizes of the groups of operands are a property; ``is_unusual`` that more than that has
+    to be written down.
     """
 
     operands: tuple[int | None, ...]
@@ -234,7 +234,7 @@ def _collect(op: Operation, defined: set[SSAValue], used: list[SSAValue]) -> Non
 
 
 def quick_groups(stock: Callable[..., Any]) -> Callable[..., Any]:
-    """The operands or results of a group whose size an attribute says; anything but plain sizes is left to ``stock``."""
+    """The values of a group whose size an attribute says; anything but plain sizes is left to ``stock``."""
 
     def get(self: Any, op: Operation | None, kind: type[Operation] | None = None) -> Any:
         if op is None:
