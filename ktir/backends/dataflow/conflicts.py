@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from math import gcd
+from typing import cast
 
 import numpy as np
 
 from ktir.backends.dataflow.expression import Linear
 from ktir.backends.dataflow.footprint import Intervals, joined, meeting, union
 from ktir.backends.dataflow.touched import Region, Touch
+from ktir.dialect import dfp
 
 
 def contested(touched: Sequence[Touch]) -> dict[Region, Intervals]:
@@ -68,6 +70,8 @@ def grain_of(touched: Sequence[Touch], region: Region) -> int:
             grain = gcd(grain, access.buffer.offset, access.box.width, *access.box.strides)
             if not isinstance(access.offset, Linear):
                 return 1
+            if access.indirect:
+                grain = gcd(grain, cast("dfp.IndirectOperation", touch.instruction.op).row_stride.value.data)
             for value in (access.offset.constant, *(factor for _, factor in access.offset.terms)):
                 grain = gcd(grain, *(value if isinstance(value, tuple) else (value,)))
     return max(1, grain)

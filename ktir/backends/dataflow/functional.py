@@ -4,13 +4,15 @@ The result does not depend on the order in which units run, because each queue, 
 writer and blocking readers; ``unit_order_seed`` runs them in a random order so that tests can say so. Capacities of
 queues play no role here: the token machine decides about them. Rings of tiles keep their slots, for their bytes exist.
 
-Faults of the data raise :class:`DataflowError` at the operation: elements of the wrong type, bytes of a scratchpad that
-nobody wrote, addresses outside a buffer, a slot that is not held, elements left over at the end.
+Faults of the data raise :class:`DataflowError` at the operation: elements of the wrong type, bytes that nobody wrote,
+bytes that two units touch with nothing to order them (V6), addresses outside a buffer, a slot that is not held,
+elements left over at the end.
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.ir import Operation
@@ -40,21 +42,32 @@ def execute(
     ddr: ByteMemory,
     *,
     unit_order_seed: int | None = None,
+    initialised: Sequence[tuple[int, int]] | None = None,
 ) -> Statistics:
-    """Runs the only ``dfp.program`` of ``program_module`` on ``ddr``, which it changes."""
-    return run(compile_program(program_module, machine), ddr, unit_order_seed=unit_order_seed)
+    """Runs the only ``dfp.program`` of ``program_module`` on ``ddr``, which it changes.
+
+    ``initialised`` are the byte ranges of ``ddr`` that have a value at the start, [start, stop); all of it by default.
+    """
+    program = compile_program(program_module, machine)
+    return run(program, ddr, unit_order_seed=unit_order_seed, initialised=initialised)
 
 
-def run(program: Program, ddr: ByteMemory, *, unit_order_seed: int | None = None) -> Statistics:
+def run(
+    program: Program,
+    ddr: ByteMemory,
+    *,
+    unit_order_seed: int | None = None,
+    initialised: Sequence[tuple[int, int]] | None = None,
+) -> Statistics:
     """Like :func:`execute`, for a program that is compiled already."""
-    return _Run(program, ddr).finish(unit_order_seed)
+    return _Run(program, ddr, initialised).finish(unit_order_seed)
 
 
 class _Run:
     """Schedules the actors of a program until all are at their ends."""
 
-    def __init__(self, program: Program, ddr: ByteMemory) -> None:
-        self.program, self.state = program, State(program, ddr)
+    def __init__(self, program: Program, ddr: ByteMemory, initialised: Sequence[tuple[int, int]] | None) -> None:
+        self.program, self.state = program, State(program, ddr, initialised)
         self.ready = self.state.ready
         self.operations = 0
         self.executors: dict[int, Executor] = {
@@ -105,7 +118,10 @@ class _Run:
 
     def _execute(self, executor: Executor, actor: Actor, instruction: Instruction) -> bool:
         try:
-            return executor(actor)
+            done = executor(actor)
+            if self.state.order is not None:
+                self.state.order.after()
+            return done
         except KtirError as error:
             if error.location is None:
                 error.location = instruction.location

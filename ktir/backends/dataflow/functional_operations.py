@@ -64,6 +64,8 @@ def _reserve(state: State, actor: Actor, ring: Ring, instruction: Instruction) -
         slot = ring.reserved[number] % ring.buffer.slots
         start = actor.core * state.span + ring.buffer.offset + slot * ring.buffer.size
         state.shadow[start : start + ring.buffer.size] = 0
+    if state.order is not None:
+        state.order.reserve(id(ring), actor.number, ring.reserved[number] - ring.buffer.slots)
     ring.reserved[number] += 1
     return True
 
@@ -73,6 +75,8 @@ def _commit(state: State, actor: Actor, ring: Ring, instruction: Instruction) ->
     if ring.reserved.get(number, 0) <= ring.committed.get(number, 0):
         raise QueueMisuse(f"dfp.commit of buffer {ring.buffer.name} without a reserve", location=instruction.location)
     ring.committed[number] += 1
+    if state.order is not None:
+        state.order.commit(id(ring), actor.number)
     state.wake(ring.waiters)
     return True
 
@@ -82,6 +86,8 @@ def _acquire(state: State, actor: Actor, ring: Ring, instruction: Instruction) -
         ring.waiters.append(actor)
         actor.waits_for = f"a full slot of buffer {ring.buffer.name} from {ring.buffer.producer}"
         return False
+    if state.order is not None:
+        state.order.acquire(id(ring), actor.number, ring.acquired[actor.code.number])
     ring.acquired[actor.code.number] += 1
     return True
 
@@ -91,16 +97,24 @@ def _release(state: State, actor: Actor, ring: Ring, instruction: Instruction) -
     if ring.released.get(number, 0) >= ring.acquired.get(number, 0):
         raise QueueMisuse(f"dfp.release of buffer {ring.buffer.name} without an acquire", location=instruction.location)
     ring.released[number] += 1
+    if state.order is not None:
+        state.order.release(id(ring), actor.number)
     state.wake(ring.waiters)
     return True
 
 
 def _copy(state: State, instruction: Instruction) -> Executor:
-    source, target = (state.viewer(access, instruction) for access in instruction.accesses)
+    """What nobody wrote to device memory, a padding lane perhaps, may be copied; it stays unwritten."""
+    read, written = instruction.accesses
+    source, target = state.viewer(read, instruction), state.viewer(written, instruction)
+    before, after = state.shadow_viewer(read, instruction), state.shadow_viewer(written, instruction)
+    carries = state.device_shadow is not None and not read.buffer.per_core
 
     def execute(actor: Actor) -> bool:
         elements = source(actor)
         target(actor)[...] = elements
+        if carries:
+            after(actor)[...] = before(actor)
         return True
 
     return execute
@@ -113,6 +127,8 @@ def _indirect(state: State, instruction: Instruction) -> Executor:
     rows, lines = instruction.accesses[1:] if gathers else instruction.accesses[:0:-1]
     line_view = state.viewer(lines, instruction)
     row_view = _RowViewer(state, rows, instruction)
+    line_shadow = state.shadow_viewer(lines, instruction)
+    carries = gathers and state.device_shadow is not None and not rows.buffer.per_core
     stride = op.row_stride.value.data
 
     def execute(actor: Actor) -> bool:
@@ -124,6 +140,9 @@ def _indirect(state: State, instruction: Instruction) -> Executor:
                 line[...] = row
             else:
                 row[...] = line
+        if carries:
+            for shadow, number in zip(line_shadow(actor), numbers, strict=True):
+                shadow[...] = row_view.shadow(actor, number * stride)
         return True
 
     return execute
@@ -147,7 +166,8 @@ def _drain(state: State, instruction: Instruction) -> Executor:
     def execute(actor: Actor) -> bool:
         if not state.has(actor, flow):
             return False
-        view(actor)[...] = pop(actor).reshape(shape)
+        elements = pop(actor)
+        view(actor)[...] = elements.reshape(shape)
         return True
 
     return execute
@@ -160,7 +180,7 @@ def _send(state: State, instruction: Instruction) -> Executor:
     def execute(actor: Actor) -> bool:
         elements = view(actor).flatten()
         for target in peers.targets(actor):
-            state.channel(peers.net, actor.core, target).push(elements, state.ready)
+            state.give(actor, state.channel(peers.net, actor.core, target), elements)
         return True
 
     return execute
@@ -178,7 +198,8 @@ def _receive(state: State, instruction: Instruction) -> Executor:
                 channel.waiters.append(actor)
                 actor.waits_for = f"{count} elements from core {source}, of which {channel.count} are here"
                 return False
-            view(actor)[...] = channel.pop(count, dtype, instruction).reshape(shape)
+            elements = state.take(actor, channel, count, dtype, instruction)
+            view(actor)[...] = elements.reshape(shape)
         return True
 
     return execute
@@ -200,10 +221,10 @@ def _chain(state: State, instruction: Instruction) -> Executor:
         partial = _matrix(read(actor).flatten(), element)
         for channel in channels:
             with np.errstate(all="ignore"):
-                partial = combine(channel.pop(count, wide, instruction), partial)
+                partial = combine(state.take(actor, channel, count, wide, instruction), partial)
         targets = peers.targets(actor)
         for target in targets:
-            state.channel(peers.net, actor.core, target).push(partial, state.ready)
+            state.give(actor, state.channel(peers.net, actor.core, target), partial)
         if not targets:
             place = written(actor)
             place[...] = to_raw(partial, element).reshape(place.shape)
@@ -386,10 +407,27 @@ class _RowViewer:
                 location=self.instruction.location,
             )
         place = buffer.offset + offset
-        memory = self.run.ddr.bytes
+        state = self.run
+        memory, shadow, at = state.ddr.bytes, state.device_shadow, place
         if buffer.per_core:
-            memory, place = self.run.local, place + actor.core * self.run.span
-        return np.ndarray(access.box.counts, self.dtype, memory, place, access.box.strides)
+            memory, shadow, at = state.local, state.shadow, place + actor.core * state.span
+        if shadow is not None:
+            written = np.ndarray(access.box.counts, np.dtype(f"u{self.dtype.itemsize}"), shadow, at, access.box.strides)
+            if access.writes:
+                written[...] = -1 & (1 << 8 * self.dtype.itemsize) - 1
+            elif buffer.per_core and not written.all():
+                raise state.unwritten(access, self.instruction)
+        row = np.ndarray(access.box.counts, self.dtype, memory, at, access.box.strides)
+        if state.order is not None:
+            state.order.touch(actor.number, self.instruction, access, actor.core, place, row)
+        return row
+
+    def shadow(self, actor: Actor, displacement: int) -> Array:
+        """The shadow of a row of device memory."""
+        access = self.access
+        place = access.buffer.offset + self.offset(actor.core, actor.cursor.indices) + displacement
+        unsigned = np.dtype(f"u{self.dtype.itemsize}")
+        return np.ndarray(access.box.counts, unsigned, self.run.device_shadow, place, access.box.strides)
 
 
 def _multiply_add(accumulators: Array, moving: Array, stationary: Array) -> None:

@@ -1,25 +1,33 @@
 """What a functional run works on: memories with their shadow, queues, rings of tiles, and where each unit stands.
 
-Words. *shadow*: one byte per byte of scratchpad that says whether somebody wrote it. *view*: the array of the elements
+Words. *shadow*: one byte per byte of a memory that says whether somebody wrote it. *view*: the array of the elements
 that an access means for an actor at the moment, with address and shadow checked.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ktir.backends.dataflow.conflicts import contested, grain_of
 from ktir.backends.dataflow.cursor import Cursor
+from ktir.backends.dataflow.functional_order import RunOrder, Unit
 from ktir.backends.dataflow.scalar_region import raw_dtype
+from ktir.backends.dataflow.touched import touches
 from ktir.backends.dataflow.unit_program import Access, Buffer, Flow, Instruction, Program, UnitCode
+from ktir.backends.dataflow.vector_clocks import Clocks, Shadow
 from ktir.errors import DescriptorOutOfBounds, QueueMisuse, UnwrittenRead
 
 Array = NDArray[Any]
 POISON: Final = 0xFF
+
+
+MOST_RACED_BYTES: Final = 1 << 26
+"""Of a memory that is watched for races, up to the last byte that could be raced for."""
 
 
 class ByteMemory(Protocol):
@@ -98,10 +106,10 @@ class Ring:
 class Actor:
     """A unit at work: its place in the code and the state only it sees."""
 
-    __slots__ = ("accumulators", "code", "core", "cursor", "launch", "stationary", "waits_for")
+    __slots__ = ("accumulators", "code", "core", "cursor", "launch", "number", "stationary", "waits_for")
 
-    def __init__(self, code: UnitCode, core: int) -> None:
-        self.code, self.core = code, core
+    def __init__(self, number: int, code: UnitCode, core: int) -> None:
+        self.number, self.code, self.core = number, code, core
         self.cursor = Cursor(code, core)
         self.launch = 0
         self.stationary: Array = np.zeros((0, 0), np.float32)
@@ -112,8 +120,9 @@ class Actor:
 class State:
     """Everything a run changes. ``ready`` lists actors that may go on."""
 
-    def __init__(self, program: Program, ddr: ByteMemory) -> None:
+    def __init__(self, program: Program, ddr: ByteMemory, initialised: Sequence[tuple[int, int]] | None) -> None:
         self.program, self.ddr = program, ddr
+        self.device_shadow = _shadow(ddr.bytes.size, initialised)
         self.queues: dict[tuple[int, int, int], Stream] = {}
         self.channels: dict[tuple[str, int, int], Stream] = {}
         self.rings: dict[tuple[int, int], Ring] = {}
@@ -122,10 +131,24 @@ class State:
         self.local = np.full(self.span * program.cores, POISON, np.uint8)
         self.shadow = np.zeros(self.span * program.cores, np.uint8)
         self.launches = 0
-        self.actors = [Actor(code, core) for core, code in program.actors]
+        self.actors = [Actor(number, code, core) for number, (core, code) in enumerate(program.actors)]
         self.at_barrier: list[Actor] = []
         self.ready: deque[Actor] = deque()
         self._find_ends()
+        self.order = self._order()
+
+    def _order(self) -> RunOrder | None:
+        """The clocks and shadows of the run; None where no bytes could be raced for."""
+        found = list(touches(self.program))
+        reach = {
+            region: int(parts[-1, 1]) for region, parts in contested(found).items() if parts[-1, 1] <= MOST_RACED_BYTES
+        }
+        if not reach:
+            return None
+        clocks = Clocks(len(self.actors))
+        ends = {region: max(int(t.footprint.intervals[-1, 1]) for t in found if t.region == region) for region in reach}
+        shadows = {region: Shadow(clocks, size, grain_of(found, region)) for region, size in ends.items()}
+        return RunOrder([Unit(a.number, a.code.unit, a.core) for a in self.actors], clocks, shadows)
 
     def _find_ends(self) -> None:
         """Who fills and who takes tiles of each ring, before the first one moves."""
@@ -163,7 +186,19 @@ class State:
     def popper(self, flow: Flow, instruction: Instruction) -> Callable[[Actor], Array]:
         """A function that pops the flow's raw elements, once they are there."""
         dtype, count, number = raw_dtype(flow.element), flow.elements, flow.queue.number
-        return lambda actor: self.queue(actor, number).pop(count, dtype, instruction)
+        return lambda actor: self.take(actor, self.queue(actor, number), count, dtype, instruction)
+
+    def take(self, actor: Actor, stream: Stream, count: int, dtype: np.dtype[Any], instruction: Instruction) -> Array:
+        """Takes elements that are there out of a queue or channel."""
+        if self.order is not None:
+            self.order.take(id(stream), actor.number, count)
+        return stream.pop(count, dtype, instruction)
+
+    def give(self, actor: Actor, stream: Stream, elements: Array) -> None:
+        """Puts elements into a queue or channel."""
+        if self.order is not None:
+            self.order.give(id(stream), actor.number, elements.size)
+        stream.push(elements, self.ready)
 
     def has(self, actor: Actor, flow: Flow) -> bool:
         """Whether the elements of ``flow`` are there; if not, the actor waits for them."""
@@ -178,7 +213,7 @@ class State:
 
     def push(self, actor: Actor, flow: Flow, elements: Array) -> None:
         """Pushes raw elements."""
-        self.queue(actor, flow.queue.number).push(elements, self.ready)
+        self.give(actor, self.queue(actor, flow.queue.number), elements)
 
     def wake(self, waiters: list[Actor]) -> None:
         """Lets all of ``waiters`` try again."""
@@ -190,6 +225,8 @@ class State:
         """Starts the launch that ``instruction`` names; moves the actors that waited for it."""
         self.at_barrier = []
         self.launches += 1
+        if self.order is not None:
+            self.order.clocks.meet()
         for other in others:
             reached = cast("Instruction", other.cursor.instruction)
             if reached.launch != instruction.launch:
@@ -232,19 +269,42 @@ class State:
                         f"buffer {buffer.name} reaches byte {place + high} of a device memory of {self.ddr.bytes.size}",
                         location=instruction.location,
                     )
-                return make(shape, dtype, self.ddr.bytes, place, strides)
-            place += actor.core * self.span
-            written = make(shape, unsigned, self.shadow, place, strides)
-            if access.writes:
-                written[...] = full
-            elif not (written == full).all():
-                raise UnwrittenRead(
-                    f"dfp.{instruction.kind} reads bytes of buffer {buffer.name} that nobody wrote",
-                    location=instruction.location,
-                )
-            return make(shape, dtype, self.local, place, strides)
+                memory, shadow, at = self.ddr.bytes, self.device_shadow, place
+            else:
+                memory, shadow, at = self.local, self.shadow, place + actor.core * self.span
+            if shadow is not None:
+                written = make(shape, unsigned, shadow, at, strides)
+                if access.writes:
+                    written[...] = full
+                elif buffer.per_core and not (written == full).all():
+                    raise self.unwritten(access, instruction)
+            elements = make(shape, dtype, memory, at, strides)
+            if self.order is not None:
+                self.order.touch(actor.number, instruction, access, actor.core, place, elements)
+            return elements
 
         return view
+
+    def shadow_viewer(self, access: Access, instruction: Instruction) -> Callable[[Actor], Array]:
+        """A function from actor to the shadow of the elements that ``access`` means for it now."""
+        box, buffer = access.box, access.buffer
+        unsigned, offset_of = np.dtype(f"u{box.width}"), access.offset.evaluator()
+
+        def view(actor: Actor) -> Array:
+            slot = self._slot(access, instruction, actor)
+            at = buffer.offset + slot * buffer.size + offset_of(actor.core, actor.cursor.indices)
+            if not buffer.per_core:
+                return np.ndarray(box.counts, unsigned, self.device_shadow, at, box.strides)
+            return np.ndarray(box.counts, unsigned, self.shadow, at + actor.core * self.span, box.strides)
+
+        return view
+
+    def unwritten(self, access: Access, instruction: Instruction) -> UnwrittenRead:
+        """The error for a read of bytes without a value."""
+        return UnwrittenRead(
+            f"dfp.{instruction.kind} reads bytes of buffer {access.buffer.name} that nobody wrote",
+            location=instruction.location,
+        )
 
     def _outside(self, access: Access, instruction: Instruction, actor: Actor, offset: int) -> DescriptorOutOfBounds:
         low, high = access.box.span
@@ -276,3 +336,13 @@ class State:
             location=instruction.location,
             remedy=f"dfp.{remedy} it before",
         )
+
+
+def _shadow(size: int, initialised: Sequence[tuple[int, int]] | None) -> Array | None:
+    """The shadow of device memory of which the ranges ``initialised`` have values; None for all of it."""
+    if initialised is None:
+        return None
+    shadow = np.zeros(size, np.uint8)
+    for start, stop in initialised:
+        shadow[start:stop] = 0xFF
+    return shadow

@@ -54,13 +54,16 @@ def run(
     :func:`ktir.backends.dataflow.functional.execute` raises.
     """
     ddr = Arena("device", lowered.ddr_bytes, limit=max_bytes)
-    place_arguments(lowered, arguments, ddr)
-    statistics = functional.execute(lowered.module, lowered.machine, ddr, unit_order_seed=unit_order_seed)
-    return Result({placed.name: read_back(placed, ddr) for placed in lowered.outputs}, statistics)
+    placed = place_arguments(lowered, arguments, ddr)
+    statistics = functional.execute(
+        lowered.module, lowered.machine, ddr, unit_order_seed=unit_order_seed, initialised=placed
+    )
+    return Result({output.name: read_back(output, ddr) for output in lowered.outputs}, statistics)
 
 
-def place_arguments(lowered: LoweredProgram, arguments: Mapping[str, Array], ddr: Arena) -> None:
-    """Copies constants and arguments to device memory."""
+def place_arguments(lowered: LoweredProgram, arguments: Mapping[str, Array], ddr: Arena) -> list[tuple[int, int]]:
+    """Copies constants and arguments to device memory; the byte ranges that have a value then."""
+    filled = [(offset, offset + len(content)) for offset, content in lowered.constants]
     for offset, content in lowered.constants:
         ddr.bytes[offset : offset + len(content)] = np.frombuffer(content, np.uint8)
     for placed in lowered.inputs:
@@ -76,6 +79,8 @@ def place_arguments(lowered: LoweredProgram, arguments: Mapping[str, Array], ddr
             )
         content = np.ascontiguousarray(array if placed.layout is None else laid_out(array, placed.layout))
         ddr.bytes[placed.offset : placed.offset + content.nbytes] = content.reshape(-1).view(np.uint8)
+        filled.append((placed.offset, placed.offset + content.nbytes))
+    return filled
 
 
 def read_back(placed: Placed, ddr: Arena) -> Array:

@@ -1,0 +1,124 @@
+"""Catches races in a functional run: vector clocks along everything that units hand each other, a shadow of bytes that
+could be raced for.
+
+The run itself is one order of many; the clocks tell of all of them. Two unordered writes are a fault only if they store
+different bits.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ktir.backends.dataflow.unit_program import Access, Instruction
+from ktir.backends.dataflow.vector_clocks import Box, Clocks, Epoch, Reading, Shadow
+from ktir.errors import DataflowRace
+
+Array = NDArray[Any]
+
+
+@dataclass(slots=True)
+class Unit:
+    """A unit as messages name it."""
+
+    number: int
+    name: str
+    core: int
+
+
+@dataclass(slots=True)
+class Stamps:
+    """The clocks of what is under way in one stream, with how many elements each came along with."""
+
+    waiting: deque[tuple[int, Reading]] = field(default_factory=deque[tuple[int, Reading]])
+
+
+class RunOrder:
+    """What comes before what in a run. ``shadows`` are keyed by memory and core, -1 for the device."""
+
+    def __init__(self, units: list[Unit], clocks: Clocks, shadows: Mapping[tuple[str, int], Shadow]) -> None:
+        self.units, self.clocks, self.shadows = units, clocks, shadows
+        self.stamps: defaultdict[int, Stamps] = defaultdict(Stamps)
+        self.committed: defaultdict[tuple[int, int], list[Reading]] = defaultdict(list)
+        self.released: defaultdict[tuple[int, int], list[Reading]] = defaultdict(list)
+        self.unordered: list[tuple[Array, Array, DataflowRace]] = []
+
+    def give(self, stream: int, unit: int, count: int) -> None:
+        """``unit`` puts ``count`` elements into a stream."""
+        self.stamps[stream].waiting.append((count, self.clocks.stamp(unit)))
+
+    def take(self, stream: int, unit: int, count: int) -> None:
+        """``unit`` takes ``count`` elements out of a stream."""
+        waiting = self.stamps[stream].waiting
+        while count and waiting:
+            there, stamp = waiting.popleft()
+            self.clocks.learn(unit, stamp)
+            if there > count:
+                waiting.appendleft((there - count, stamp))
+            count -= min(count, there)
+
+    def commit(self, ring: int, unit: int) -> None:
+        """``unit`` hands a tile on."""
+        self.committed[ring, unit].append(self.clocks.stamp(unit))
+
+    def release(self, ring: int, unit: int) -> None:
+        """``unit`` gives a tile back."""
+        self.released[ring, unit].append(self.clocks.stamp(unit))
+
+    def acquire(self, ring: int, unit: int, tile: int) -> None:
+        """``unit`` takes a tile that all producers have committed."""
+        for (number, _), stamps in self.committed.items():
+            if number == ring:
+                self.clocks.learn(unit, stamps[tile])
+
+    def reserve(self, ring: int, unit: int, tile: int) -> None:
+        """``unit`` fills a slot again whose tile ``tile`` all consumers gave back."""
+        for (number, _), stamps in self.released.items():
+            if number == ring and tile >= 0:
+                self.clocks.learn(unit, stamps[tile])
+
+    def touch(self, unit: int, instruction: Instruction, access: Access, core: int, place: int, bits: Array) -> None:
+        """``unit`` is about to read or write the elements ``bits`` at ``place``."""
+        shadow = self.shadows.get((access.buffer.memory, core if access.buffer.per_core else -1))
+        if shadow is None or access.buffer.slots:
+            return
+        box = Box(place, access.box.counts, access.box.strides, access.box.width)
+        if not access.writes:
+            self._refuse(self._race(unit, instruction, access, shadow.read(unit, instruction, box), "writes"))
+            return
+        read, written = shadow.write(unit, instruction, box)
+        self._refuse(self._race(unit, instruction, access, read, "reads"))
+        race = self._race(unit, instruction, access, written, "writes")
+        if race is not None:
+            self.unordered.append((bits, bits.copy(), race))
+
+    def after(self) -> None:
+        """After an operation: refuses what was written without order, and with other bits."""
+        for bits, before, race in self.unordered:
+            if not np.array_equal(bits.view(np.uint8), before.view(np.uint8)):
+                raise race
+        self.unordered.clear()
+
+    def _refuse(self, race: DataflowRace | None) -> None:
+        if race is not None:
+            raise race
+
+    def _race(
+        self, unit: int, instruction: Instruction, access: Access, other: Epoch | None, verb: str
+    ) -> DataflowRace | None:
+        if other is None:
+            return None
+        mine, rival = self.units[unit], self.units[other.unit]
+        place = other.instruction.location
+        return DataflowRace(
+            f"{mine.name} of core {mine.core} {'writes' if access.writes else 'reads'} bytes of buffer "
+            f"{access.buffer.name} that {rival.name} of core {rival.core} {verb}, and nothing orders the two",
+            location=instruction.location,
+            remedy="give the buffer slots, or put a barrier between them",
+            related=((place, f"dfp.{other.instruction.kind} of {rival.name}"),) if place else (),
+        )
