@@ -55,7 +55,8 @@ def _run(arguments: list[str]) -> int:
     text = _read(options.input)
     job = Job(options, pipeline, "<stdin>" if options.input == "-" else options.input, text)
     status = job.run()
-    _write(options.output, job.output())
+    if status == OK or options.output == "-":  # a file is written whole and right, or left as it was
+        _write(options.output, job.output())
     return status
 
 

@@ -7,7 +7,6 @@ has no use here, such as switching threads off, is taken and ignored, so that te
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -18,6 +17,16 @@ SPLIT_MARKER = "// -----"
 
 WITH_VALUE = {"split-input-file": "split-marker", "verify-diagnostics": "diagnostics-level"}
 """Switches that may have a value after ``=``, and the option that holds it."""
+
+SWITCHES = frozenset(
+    {
+        *("split-input-file", "verify-diagnostics", "verify-roundtrip", "verify-each", "allow-unregistered-dialect"),
+        *("mlir-print-op-generic", "mlir-print-debuginfo", "mlir-print-local-scope", "mlir-timing"),
+        *("mlir-print-ir-before-all", "mlir-print-ir-after-all", "mlir-print-ir-after-change"),
+        *("mlir-print-ir-after-failure", "mlir-disable-threading", "mlir-print-ir-module-scope", "show-dialects"),
+    }
+)
+"""Switches of ``mlir-opt``, which may be given as ``=true`` or ``=false`` too."""
 
 IGNORED = ("mlir-disable-threading", "mlir-print-ir-module-scope", "mlir-print-stacktrace-on-diagnostic")
 """Switches of ``mlir-opt`` that change nothing here: there is one thread, and modules are printed whole."""
@@ -121,11 +130,21 @@ def _flag(
 
 
 def with_separate_values(arguments: Sequence[str]) -> list[str]:
-    """Writes ``--split-input-file=MARK`` as the switch and an option, since a switch takes no value."""
+    """Writes out what LLVM's tools take for a switch: ``--split-input-file=MARK``, ``--verify-each=false``."""
     separate: list[str] = []
     for argument in arguments:
-        match = re.fullmatch(rf"--?({'|'.join(WITH_VALUE)})=(.*)", argument)
-        separate += [argument] if match is None else [f"--{match[1]}", f"--{WITH_VALUE[match[1]]}={match[2]}"]
+        name, equals, value = argument.partition("=")
+        switch = name.lstrip("-")
+        if not equals or not name.startswith("-"):
+            separate.append(argument)
+        elif switch in WITH_VALUE:
+            separate += [f"--{switch}", f"--{WITH_VALUE[switch]}={value}"]
+        elif value in ("true", "1") and switch in SWITCHES:
+            separate.append(f"--{switch}")
+        elif value in ("false", "0") and switch in SWITCHES:
+            separate += ["--no-verify-each"] if switch == "verify-each" else []
+        else:
+            separate.append(argument)
     return separate
 
 

@@ -35,7 +35,6 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from ktir.dialect.context import create_context
 from ktir.dialect.ktdp.doubts import doubts
-from ktir.dialect.locations import location_of
 from ktir.dialect.text.affine_reader import parse_map, parse_set
 from ktir.dialect.text.leniency import HasOldForm, ToleratesSpellings
 from ktir.dialect.text.lexer import KtirLexer
@@ -198,12 +197,16 @@ class KtirParser(LiteralParser, ToleratesSpellings):
         return module
 
     def _fail_undefined(self) -> None:
-        """Raises the error of values that no operation defines, at the first operation that uses one."""
-        names = ", ".join(f"%{name}" for name in self.forward_ssa_references)
-        values = (value for indexed in self.forward_ssa_references.values() for value in indexed.values())
-        used_at = [place for value in values for use in value.uses if (place := location_of(use.operation)) is not None]
-        first = min(used_at, key=lambda place: (place.line, place.column), default=None)
-        raise ParseError(f"values used but not defined: {names}", location=first, remedy="define them before their use")
+        """Raises the error of values that no operation defines, where the first of them is used."""
+        names = list(self.forward_ssa_references)
+        wanted = "|".join(re.escape(name) for name in names)
+        use = re.compile(rf'//[^\n]*|"(?:[^"\\\n]|\\.)*"|%(?:{wanted})(?![\w$.-])')
+        places = (match.start() for match in use.finditer(self.lines.text) if match[0].startswith("%"))
+        raise ParseError(
+            f"values used but not defined: {', '.join(f'%{name}' for name in names)}",
+            location=self.lines.location(next(places, 0)),
+            remedy="define them before their use",
+        )
 
     def parse_operation(self) -> Operation:
         results_span = self._current_token.span

@@ -1,7 +1,7 @@
 // RUN: ktir-opt %s --split-input-file --verify-diagnostics
 // RUN: not ktir-opt %s --split-input-file 2>&1 | filecheck %s
 
-// CHECK: diagnostics.mlir:7:8: error: values used but not defined: %y
+// CHECK: diagnostics.mlir:7:23: error: values used but not defined: %y
 func.func @undefined(%x: index) {
   // expected-error @below {{not defined}}
   %0 = arith.addi %x, %y : index
