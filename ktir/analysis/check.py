@@ -105,8 +105,3 @@ def examine(
     open_: Counter[Topic] = Counter(each.topic for each in answers if not each.decided)
     findings = distinct([finding for each in answers for finding in each.findings])
     return Examination(findings, {topic: Tally(asked[topic], open_[topic]) for topic in sorted(asked)})
-
-
-def check_module(module: ModuleOp, machine: Machine | None) -> list[Diagnostic]:
-    """Every finding, errors first, each with its place in the text."""
-    return list(examine(module, machine).findings)

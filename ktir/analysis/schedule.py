@@ -15,7 +15,7 @@ from ktir.analysis.iteration_space import IterationDim, IterationSpace
 from ktir.dialect.ktg import KernelOp
 from ktir.dialect.locations import location_of
 from ktir.errors import CannotPlan, IllegalSplit
-from ktir.maths.ownership import CoreSplit, DimensionSplit, ceil_div
+from ktir.maths.ownership import CoreSplit, DimensionSplit
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +31,6 @@ class Schedule:
     def cores(self) -> int:
         """Cores that work on the kernel."""
         return self.split.cores
-
-    def tile_count(self, name: str) -> int:
-        """Tiles of a dimension, the ragged one included."""
-        return ceil_div(self.space[name].extent, self.tiles[name])
 
     def dropped(self) -> frozenset[str]:
         """Dimensions that tiles do not show, because they are one iteration long: parallel ones, other than the last

@@ -71,11 +71,6 @@ class DimensionSplit:
         """How many granules the dimension has, the ragged one included."""
         return ceil_div(self.extent, self.granule)
 
-    @property
-    def whole_granules(self) -> int:
-        """How many granules are complete."""
-        return self.extent // self.granule
-
     def granule_slice(self, digit: int) -> Slice:
         """The granule numbers that slice ``digit`` holds, ``0 <= digit < cuts``."""
         least, longer = divmod(self.granules, self.cuts)

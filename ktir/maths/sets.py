@@ -49,19 +49,6 @@ def _before(expression: AffineExpr) -> AffineExpr:
     return add(expression, AffineConstantExpr(-1))
 
 
-def range_set(ranges: Sequence[tuple[int, int]]) -> AffineSet:
-    """The box of the half-open ``ranges``."""
-    constraints = tuple(
-        each
-        for position, (start, stop) in enumerate(ranges)
-        for each in (
-            constraint(AffineConstraintKind.ge, AffineDimExpr(position), AffineConstantExpr(start)),
-            constraint(AffineConstraintKind.le, AffineDimExpr(position), AffineConstantExpr(stop - 1)),
-        )
-    )
-    return AffineSet(len(ranges), 0, constraints or (ALWAYS,))
-
-
 def identity_order(rank: int) -> AffineMap:
     """The order in which the last dimension varies fastest."""
     return AffineMap(rank, 0, tuple(AffineDimExpr(position) for position in range(rank)))

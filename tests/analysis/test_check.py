@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
-from ktir.analysis.check import check_module, examine
+from ktir.analysis.check import examine
 from ktir.dialect.text.parser import parse_module
 from ktir.errors import ArgumentError, Diagnostic
 from ktir.machine.loader import load
 from tests.faults.catalogue import ALIASES, copy, kernel, tile, view
 
 
-def check(text: str, machine: str | None = None) -> list[Diagnostic]:
-    return check_module(parse_module(text, "test.ktir"), load(machine) if machine else None)
+def check(text: str, machine: str | None = None) -> Sequence[Diagnostic]:
+    return examine(parse_module(text, "test.ktir"), load(machine) if machine else None).findings
 
 
 def codes(text: str, machine: str | None = None) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from ktir.analysis.check import check_module
+from ktir.analysis.check import examine
 from ktir.dialect.context import create_context
 from ktir.dialect.text.parser import parse_module
 from ktir.errors import ArgumentError, ExecutionError, KtirError, LimitExceeded, OutOfBounds
@@ -29,7 +29,9 @@ SLOW_TO_DRAW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.fi
 @settings(max_examples=examples(400), deadline=None, phases=NO_SHRINKING, suppress_health_check=SLOW_TO_DRAW)
 @given(programs())
 def test_a_correct_program_gets_no_error_and_no_warning(program: Program) -> None:
-    found = check_module(parse_module(program.text, "program.ktir", context=create_context(experimental=True)), None)
+    found = examine(
+        parse_module(program.text, "program.ktir", context=create_context(experimental=True)), None
+    ).findings
     assert not [d for d in found if d.severity == "error"], program.text
     open_ = [d for d in found if d.severity == "note"]
     assert not open_ or "ind(" in program.text, program.text
@@ -64,7 +66,7 @@ def test_proven_faults_happen_and_faults_that_happen_are_not_ruled_out(program: 
         module = parse_module(program.text, "program.ktir", context=create_context(experimental=True))
     except KtirError:
         return
-    found = check_module(module, None)
+    found = examine(module, None).findings
     errors = {d.code for d in found if d.severity == "error"}
     try:
         ran = execute(module, "k", arrays(program.arguments), max_steps=100_000)

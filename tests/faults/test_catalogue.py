@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ktir.analysis.check import check_module
+from ktir.analysis.check import examine
 from ktir.dialect.text.parser import parse_module
 from ktir.errors import Diagnostic, KtirError
 from ktir.interp.executor import Execution, execute
@@ -20,7 +20,15 @@ STEPS = 20_000
 def run(fault: Fault) -> Execution:
     machine = load(fault.machine) if fault.machine else None
     module = parse_module(fault.text, fault.name)
-    return execute(module, fault.function, fault.arguments(), machine=machine, checks=True, max_steps=STEPS)
+    return execute(
+        module,
+        fault.function,
+        fault.arguments(),
+        machine=machine,
+        checks=True,
+        max_steps=STEPS,
+        max_bytes=fault.max_bytes,
+    )
 
 
 def named(faults: tuple[Fault, ...], *stages: str) -> list[pytest.param]:
@@ -39,7 +47,8 @@ def test_a_fault_is_an_error_of_its_class_at_its_line(fault: Fault) -> None:
         else:
             run(fault)
     assert caught.value.code == fault.error, caught.value
-    assert fault.line is None or place(caught.value) == fault.line, caught.value
+    assert place(caught.value) == fault.line, caught.value
+    assert caught.value.remedy or fault.stage == "parse"
 
 
 @pytest.mark.parametrize("fault", named(EVERY, "warn"))
@@ -58,7 +67,7 @@ def test_a_valid_program_runs_and_gives_its_result(fault: Fault) -> None:
 @pytest.mark.parametrize("fault", named(EVERY, "run", "warn", "valid"))
 def test_the_checker_says_what_it_can_prove(fault: Fault) -> None:
     machine = load(fault.machine) if fault.machine else None
-    found = check_module(parse_module(fault.text, fault.name), machine)
+    found = examine(parse_module(fault.text, fault.name), machine).findings
     errors = [d for d in found if d.severity == "error"]
     if fault.static is None:
         assert not errors

@@ -16,7 +16,7 @@ from xdsl.ir.affine import (
 
 from ktir.errors import UnboundedSet
 from ktir.maths.affine import constraint
-from ktir.maths.sets import as_box, bounds, box_set, contains, points, range_set
+from ktir.maths.sets import Enumeration, as_box, bounds, box_set, contains, points
 from tests.settings import examples
 
 REACH = 4
@@ -35,8 +35,12 @@ def constraints(draw: st.DrawFn, dims: int) -> AffineConstraintExpr:
 @st.composite
 def bounded_sets(draw: st.DrawFn) -> AffineSet:
     dims = draw(st.integers(1, 3))
-    box = range_set([(-REACH, REACH)] * dims)
-    return AffineSet(dims, 1, (*box.constraints, *draw(st.lists(constraints(dims), max_size=4))))
+    reach = [
+        constraint(kind, AffineDimExpr(dimension), AffineConstantExpr(end))
+        for dimension in range(dims)
+        for kind, end in ((AffineConstraintKind.ge, -REACH), (AffineConstraintKind.le, REACH - 1))
+    ]
+    return AffineSet(dims, 1, (*reach, *draw(st.lists(constraints(dims), max_size=4))))
 
 
 def holds(set: AffineSet, point: tuple[int, ...], symbols: tuple[int, ...]) -> bool:
@@ -76,3 +80,17 @@ def test_a_dimension_without_a_bound_cannot_be_enumerated() -> None:
     assert as_box(half) is None
     with pytest.raises(UnboundedSet, match="upper bound"):
         points(half)
+
+
+@given(bounded_sets().filter(lambda set: set.num_dims == 1), st.integers(-4, 4), st.none() | st.integers(-6, 6))
+@settings(max_examples=examples(300), deadline=None)
+def test_an_enumeration_lists_the_integers_of_a_set(set: AffineSet, symbol: int, least: int | None) -> None:
+    expected = [n for (n,) in points(set, (symbol,)) if least is None or n >= least]
+    assert Enumeration(1000).integers(set, (symbol,), least=least) == expected
+
+
+def test_an_enumeration_has_an_end() -> None:
+    enumeration = Enumeration(10)
+    assert enumeration.integers(box_set([6])) == list(range(6))
+    assert enumeration.integers(box_set([6])) is None
+    assert Enumeration(10).integers(box_set([2, 2])) is None
