@@ -21,7 +21,7 @@ from ktir.backends.dataflow.functional_operations import BUILDERS, Executor
 from ktir.backends.dataflow.functional_state import Actor, ByteMemory, State
 from ktir.backends.dataflow.resolve import compile_program
 from ktir.backends.dataflow.unit_program import Instruction, Program
-from ktir.errors import DataflowDeadlock, KtirError, QueueImbalance
+from ktir.errors import ArgumentError, DataflowDeadlock, KtirError, QueueImbalance
 from ktir.machine import Machine
 
 __all__ = ["ByteMemory", "Statistics", "execute", "run"]
@@ -60,6 +60,12 @@ def run(
     initialised: Sequence[tuple[int, int]] | None = None,
 ) -> Statistics:
     """Like :func:`execute`, for a program that is compiled already."""
+    if program.symbols:
+        raise ArgumentError(
+            f"symbol {program.symbols[0].name} has no value",
+            location=program.symbols[0].location,
+            remedy="launch the program with values for its symbols first (launch_symbols.launch)",
+        )
     return _Run(program, ddr, initialised).finish(unit_order_seed)
 
 

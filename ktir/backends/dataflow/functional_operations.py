@@ -19,6 +19,7 @@ from ktir.backends.dataflow.scalar_region import (
     compile_region,
     raw_dtype,
     reduce_blocks,
+    scan_blocks,
     to_raw,
     working,
 )
@@ -283,25 +284,28 @@ def _sfu_map(state: State, instruction: Instruction) -> Executor:
     return execute
 
 
-def _sfu_reduce(state: State, instruction: Instruction) -> Executor:
-    op = cast("dfp.SfuReduceOp", instruction.op)
+def _fold(state: State, instruction: Instruction) -> Executor:
+    """A reduction or a scan along the middle extent."""
+    op = cast("dfp.FoldOperation", instruction.op)
     outer, length, inner = op.outer.value.data, op.length.value.data, op.inner.value.data
     block, pushed = op.body.block, instruction.pushes[0]
     kinds = [argument.type for argument in block.args]
+    scans = instruction.kind == "sfu_scan"
+    pops = [(state.popper(flow, instruction), flow.element) for flow in instruction.pops]
     compile_region(block)  # reports what it does not know before the run
 
     def execute(actor: Actor) -> bool:
         if not all(state.has(actor, flow) for flow in instruction.pops):
             return False
-        parts = [
-            working(state.popper(flow, instruction)(actor), flow.element).reshape(
-                (outer, length, inner) if place == 0 else (outer, inner)
-            )
-            for place, flow in enumerate(instruction.pops)
-        ]
-        initial = parts[1] if len(parts) > 1 else None
+        blocks = [working(pop(actor), element) for pop, element in pops]
+        elements = blocks[0].reshape(outer, length, inner)
+        initial = blocks[1].reshape(outer, inner) if len(blocks) > 1 else None
         with np.errstate(all="ignore"):
-            found = reduce_blocks(block, parts[0], initial, kinds[1], kinds[0])
+            found = (
+                scan_blocks(block, elements, initial)
+                if scans
+                else reduce_blocks(block, elements, initial, kinds[1], kinds[0])
+            )
         state.push(actor, pushed, to_raw(found.ravel(), pushed.element))
         return True
 
@@ -464,7 +468,8 @@ BUILDERS: Final[dict[str, Callable[[State, Instruction], Executor]]] = {
     "receive": _receive,
     "chain": _chain,
     "sfu_map": _sfu_map,
-    "sfu_reduce": _sfu_reduce,
+    "sfu_reduce": _fold,
+    "sfu_scan": _fold,
     "pe_load": _pe_load,
     "pe_clear": _pe_clear,
     "pe_preload": _pe_preload,

@@ -552,3 +552,22 @@ def reduce_blocks(
     for step in range(1 if initial is None else 0, elements.shape[1]):
         state = region((state.ravel(), elements[:, step, :].ravel())).reshape(state.shape)
     return state
+
+
+def scan_blocks(block: Block, elements: Array, initial: Array | None) -> Array:
+    """Every accumulator of a reduction of ``elements`` [outer, length, inner] in index order, in working form.
+
+    A sum or product of floating-point numbers keeps its accumulator in the working form; any other region gives what
+    it computes, rounded as its operations say.
+    """
+    combine = associative(block)
+    if combine in (np.add, np.multiply) and elements.dtype.kind == "f":
+        rows = elements if initial is None else np.concatenate([initial[:, None, :], elements], axis=1)
+        return combine.accumulate(rows, axis=1)[:, rows.shape[1] - elements.shape[1] :]
+    region = compile_region(block)
+    found: list[Array] = [] if initial is not None else [elements[:, 0, :]]
+    state = found[0] if initial is None else initial
+    for step in range(len(found), elements.shape[1]):
+        state = region((state.ravel(), elements[:, step, :].ravel())).reshape(state.shape)
+        found.append(state)
+    return np.stack(found, axis=1)

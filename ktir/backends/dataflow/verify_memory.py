@@ -35,13 +35,15 @@ def memory_faults(program: Program) -> Iterator[KtirError]:
 def _placement_faults(program: Program) -> Iterator[KtirError]:
     for buffer in program.buffers:
         memory = program.machine.memory(buffer.memory)
-        if buffer.extent[1] > memory.usable:
+        furthest = buffer.extent[1] + (buffer.base.bound if buffer.base is not None else 0)
+        if furthest > memory.usable:
             yield CapacityExceeded(
-                f"buffer {buffer.name} ends at byte {buffer.extent[1]}, {buffer.memory} has {memory.usable} to use",
+                f"buffer {buffer.name} ends at byte {furthest}, {buffer.memory} has {memory.usable} to use",
                 location=buffer.location,
             )
         pitch = buffer.size if buffer.slots > 1 else 0
-        if buffer.offset % memory.align or pitch % memory.align:
+        steps = buffer.base.alignment if buffer.base is not None else 0
+        if any(place % memory.align for place in (buffer.offset, pitch, steps)):
             yield DescriptorOutOfBounds(
                 f"buffer {buffer.name} at byte {buffer.offset} with tiles of {buffer.size} bytes is not aligned to "
                 f"{memory.align}",

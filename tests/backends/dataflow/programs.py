@@ -177,6 +177,24 @@ class Unit:
             )
         )
 
+    def multicast(self, source, offset, destinations, counts, strides, element=f16):
+        cores = [self.index(core) for core in destinations]
+        self.add(dfp.MulticastOp(source, self.index(offset), cores, counts=counts, strides=strides, element=element))
+
+    def chain(self, source, source_offset, target, target_offset, previous, next, counts, src, dst, **keys):
+        places = (source, self.index(source_offset), target, self.index(target_offset))
+        self.add(
+            dfp.ChainOp(
+                *places,
+                self.index(previous),
+                self.index(next),
+                counts=counts,
+                src_strides=src,
+                dst_strides=dst,
+                **{"element": f16, **keys},
+            )
+        )
+
     def receive(self, target, offset, source, counts, strides, element=f16):
         self.add(
             dfp.ReceiveOp(
@@ -188,12 +206,15 @@ class Unit:
         self.add(dfp.SfuMapOp(inputs, output, shape, region(types, body)))
 
     def reduce(self, input, output, sizes, types, body, initial=None):
+        self._fold(dfp.SfuReduceOp, input, output, sizes, types, body, initial)
+
+    def scan(self, input, output, sizes, types, body, initial=None):
+        self._fold(dfp.SfuScanOp, input, output, sizes, types, body, initial)
+
+    def _fold(self, kind, input, output, sizes, types, body, initial):
         outer, length, inner = sizes
-        self.add(
-            dfp.SfuReduceOp(
-                input, output, outer=outer, length=length, inner=inner, body=region(types, body), initial=initial
-            )
-        )
+        made = region(types, body)
+        self.add(kind(input, output, outer=outer, length=length, inner=inner, body=made, initial=initial))
 
 
 def region(types: Sequence[Attribute], body: Callable[..., object]) -> Region:
@@ -224,8 +245,11 @@ class Program:
         op.location = FileLineColLoc(StringAttr("unit"), IntAttr(next(self.lines)), IntAttr(1))
         return self.builder.insert(op).results[0]
 
-    def ddr(self, offset: int, size: int, name: str = "d") -> SSAValue:
-        return self._declare(dfp.BufferOp(name, "ddr", offset, size))
+    def symbol(self, name: str, **keys) -> SSAValue:
+        return self._declare(dfp.SymbolOp(name, **keys))
+
+    def ddr(self, offset: int, size: int, name: str = "d", **keys) -> SSAValue:
+        return self._declare(dfp.BufferOp(name, "ddr", offset, size, **keys))
 
     def lx(self, offset: int, size: int, name: str = "b", **keys) -> SSAValue:
         return self._declare(dfp.BufferOp(name, "lx", offset, size, **keys))

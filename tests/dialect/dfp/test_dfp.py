@@ -46,8 +46,17 @@ def everything() -> Program:
         u.reduce(q, out, (2, 4, 1), [f16, f16], binary(arith.AddfOp))
         u.reduce(q, out, (2, 4, 1), [f32, f16], lambda b, x, y: x, initial=q)
         u.map([], out, [4], [], lambda b: b.insert(arith.ConstantOp(builtin.FloatAttr(1.0, f16))).result)
+        u.scan(q, out, (2, 4, 1), [f16, f16], binary(arith.AddfOp))
     with p.unit("pe") as u:
         u.add(dfp.PePreloadOp(q, rows=4, n=4, element=f32))
+    address = p.symbol("address", alignment=128, bound=1 << 20)
+    p.ddr(0, 4096, "moved", base=address, writes="once")
+    with p.unit("ring_sum") as u:
+        u.chain(local, 0, local, 128, u.table(-1, 0), u.table(1, -1), [4], [2], [2])
+    with p.unit("lx_ld") as u, u.loop(4) as i:
+        with u.when(lambda i: (i % 2).eq(0) & i.ge(1) & i.le(3), i):
+            u.stream(local, 0, q, [4], [2])
+        u.multicast(local, 0, [1, u.table(1, 0)], [4], [2])
     return p
 
 
