@@ -7,8 +7,9 @@
   operation orders the two.
 
 Ordering. Every write leaves a stamp (epoch, core). The epoch moves on at each launch and each produce; ``seen[c, p]``
-is the epoch before which core c knows all writes of core p. In launches without inter-tile operations reads are noted
-and compared with the stamps at the end, so that the order in which cores happen to run does not matter.
+is the epoch before which core c knows what core p did. Reads are noted and compared with the stamps at the end of the
+launch, so that the order in which cores happen to run does not matter: a write in a later epoch is a race as well,
+unless its core knew of the read when it wrote.
 """
 
 from __future__ import annotations
@@ -38,17 +39,45 @@ from ktir.maths.stick_layout import StickLayout
 
 CORE_MASK = (1 << CORE_BITS) - 1
 NOTES_AT_MOST = 4096
-"""Reads of one operation in one launch that are kept for the comparison at its end."""
+"""Reads of one operation in one launch that are kept one by one for the comparison at its end."""
+SNAPSHOTS_AT_MOST = 1 << 22
+"""Entries of all tables of what cores know that are kept for that comparison."""
+NOBODY = 1 << 30
+RACE_REMEDY = "write it in an earlier launch, or order the two with an inter-tile operation"
+
+
+@dataclass(frozen=True, slots=True)
+class NotedRead:
+    """A read, the epoch it belongs to, and how large its arena was: scratchpads that grow since then lie elsewhere."""
+
+    access: Access
+    epoch: int
+    size: int
 
 
 @dataclass(slots=True)
 class Notes:
-    """Reads of one operation from one arena: the range they span, and each of them."""
+    """Reads of one operation from one arena: the range they span, and each of them. ``least`` and ``greatest`` are the
+    cores that read each granule, of reads that are too many to be kept one by one."""
 
     arena: Arena
     low: int
     high: int
-    accesses: list[tuple[Access, Site]] = field(default_factory=lambda: [])
+    accesses: list[NotedRead] = field(default_factory=lambda: [])
+    least: Array | None = None
+    greatest: Array | None = None
+    granule: int = 0
+
+    def mark(self, access: Access, cores: Array) -> None:
+        """Notes which cores read the elements of an access, in granules."""
+        count = self.arena.size // self.arena.granule
+        if self.least is None or self.greatest is None or self.granule != self.arena.granule or len(self.least) < count:
+            self.least, self.greatest = np.full(count, NOBODY), np.full(count, -1)
+            self.granule = self.arena.granule
+        places = access.index() if isinstance(access, Strided) else access.places
+        places, readers = np.broadcast_arrays(places, cores)
+        np.minimum.at(self.least, places, readers)
+        np.maximum.at(self.greatest, places, readers)
 
 
 @dataclass(slots=True)
@@ -78,6 +107,7 @@ class Checker:
         self.epoch = 0
         self.launch_epoch = 0
         self.seen: Array | None = None
+        self.snapshots: dict[int, Array] = {}
         self.layouts: dict[int, StickLayout | None] = {}
         self.complete: set[Allocation] = set()
         self.reads: dict[tuple[Site, int], Notes] = {}
@@ -105,26 +135,36 @@ class Checker:
         self.epoch += 1
         self.launch_epoch = self.epoch
         self.seen = np.full((tiles, tiles), self.epoch, np.int64) if self.ordered else None
+        self.snapshots = {}
 
     def finish_launch(self) -> None:
         """Compares the noted reads with the writes of the launch."""
-        notes, writes = list(self.reads.values()), list(self.writes.values())
+        notes, writes = list(self.reads.items()), list(self.writes.values())
         self.reads, self.writes = {}, {}
-        for note in notes:
+        for (site, _), note in notes:
             if any(note.arena is arena and low <= note.high and note.low <= high for arena, low, high in writes):
-                for access, site in note.accesses:
-                    self._compare(access, site)
+                for read in note.accesses:
+                    if read.size == note.arena.size or not read.access.view.local:
+                        self._compare_later(read, site)
+                self._compare_marks(note, site)
+
+    def _advance(self) -> None:
+        """Begins an epoch; what cores know in the one that ends is kept."""
+        if self.seen is not None and (len(self.snapshots) + 1) * self.seen.size <= SNAPSHOTS_AT_MOST:
+            self.snapshots[self.epoch] = self.seen.copy()
+        self.epoch += 1
 
     def produced(self, knowledge: Knowledge) -> None:
         """Marks a produce, and notes in ``knowledge`` what its consumers may rely on."""
         knowledge.epoch = self.epoch
         knowledge.known = None if self.seen is None else self.seen.copy()
-        self.epoch += 1
+        self._advance()
 
     def received(self, knowledge: Knowledge, pairs: Array) -> None:
         """Marks that the first core of each pair got the contribution of the second one."""
         if self.seen is None or knowledge.known is None:
             return
+        self._advance()
         consumers, producers = pairs.T
         np.maximum.at(self.seen, consumers, knowledge.known[producers])
         np.maximum.at(self.seen, (consumers, producers), knowledge.epoch + 1)
@@ -250,11 +290,8 @@ class Checker:
     def _note_read(self, access: Access, site: Site) -> None:
         if access.is_empty():
             return
-        if self.ordered or access.view.local:
-            if self._written_in_launch(access):
-                self._compare(access, site)
-            if self.ordered:
-                return
+        if (self.ordered or access.view.local) and self._written_in_launch(access):
+            self._compare(access, site)
         low, high = self._span(access)
         key = (site, id(access.arena))
         note = self.reads.get(key)
@@ -262,7 +299,10 @@ class Checker:
             note = self.reads[key] = Notes(access.arena, low, high)
         note.low, note.high = min(note.low, low), max(note.high, high)
         if len(note.accesses) < NOTES_AT_MOST:
-            note.accesses.append((access, site))
+            note.accesses.append(NotedRead(access, self.epoch, access.arena.size))
+        elif not self.ordered and not access.view.local:
+            scaled = access.scaled(self._ratio(access))
+            note.mark(scaled, self._per_core(access.cores, access, len(scaled.shape) + 1))
 
     def noted(self) -> Noted:
         """What is known so far; for :meth:`forget`."""
@@ -276,6 +316,7 @@ class Checker:
             note.low, note.high, count = noted.reads[key]
             del note.accesses[count:]
         self.epoch, self.seen = noted.epoch, noted.seen
+        self.snapshots = {epoch: seen for epoch, seen in self.snapshots.items() if epoch < noted.epoch}
 
     def _span(self, access: Access) -> tuple[int, int]:
         """First and last byte an access touches."""
@@ -290,10 +331,48 @@ class Checker:
         return any(access.arena is arena and a <= high and low <= b for arena, a, b in self.writes.values())
 
     def _compare(self, access: Access, site: Site) -> None:
-        """Raises where an element that was read was written by another core in this launch, unordered."""
+        """Raises where an element that is read was written by another core in this launch, unordered."""
         stamps = self._shadow(access, access.arena.stamps, access.arena.stamps.dtype)
         readers = self._per_core(access.cores, access, stamps.ndim)
-        wrong = self._unordered(stamps, readers)
+        self._require_none(self._unordered(stamps, readers), access, stamps, readers, site)
+
+    def _compare_later(self, read: NotedRead, site: Site) -> None:
+        """Raises where an element that was read is written by another core in the same epoch, or in a later one in
+        which that core did not know of the read. What was written before was compared when it was read."""
+        access = read.access
+        stamps = self._shadow(access, access.arena.stamps, access.arena.stamps.dtype)
+        readers = self._per_core(access.cores, access, stamps.ndim)
+        wrong = (stamps >= (read.epoch << CORE_BITS)) & (stamps & CORE_MASK != readers)
+        if self.seen is not None and wrong.any():
+            rows, columns = np.broadcast_arrays(stamps & CORE_MASK, readers)
+            epochs = np.broadcast_to(stamps >> CORE_BITS, rows.shape)
+            for epoch in np.unique(epochs[wrong]).tolist():
+                knew = self.snapshots.get(epoch, self.seen)[rows, columns] > read.epoch
+                wrong = wrong & ~((epochs == epoch) & knew)
+        self._require_none(wrong, access, stamps, readers, site)
+
+    def _compare_marks(self, note: Notes, site: Site) -> None:
+        """As :meth:`_compare`, for the reads that are only marked."""
+        if note.least is None or note.greatest is None or note.granule != note.arena.granule:
+            return
+        stamps = note.arena.stamps[: len(note.least)]
+        writers = (stamps & CORE_MASK).astype(np.int64)
+        alone = (note.least == writers) & (note.greatest == writers)
+        wrong = (stamps >= (self.launch_epoch << CORE_BITS)) & (note.greatest >= 0) & ~alone
+        if not wrong.any():
+            return
+        at = int(np.argmax(wrong))
+        writer = int(writers[at])
+        reader = int(note.least[at] if note.least[at] != writer else note.greatest[at])
+        raise site.fail(
+            ReadWriteRace,
+            f"reads byte {at * note.granule} of {note.arena.name} memory on core {reader}, which core {writer} "
+            "writes in the same launch",
+            RACE_REMEDY,
+        )
+
+    def _require_none(self, wrong: Array, access: Access, stamps: Array, readers: Array, site: Site) -> None:
+        """Raises the error of a race for the first element at which there is one."""
         if not wrong.any():
             return
         place = tuple(int(axis[0]) for axis in np.nonzero(wrong))
@@ -304,7 +383,7 @@ class Checker:
             kind,
             f"reads element {list(place[1 : 1 + len(access.shape)])} of its tile of %{access.view.name} on core "
             f"{reader}, which core {writer} writes in the same launch",
-            "write it in an earlier launch, or order the two with an inter-tile operation",
+            RACE_REMEDY,
         )
 
     def _unordered(self, stamps: Array, cores: Array) -> Array:

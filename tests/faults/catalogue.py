@@ -141,9 +141,14 @@ def two_arrays(size: int = 64, type_: Any = np.float16) -> Callable[[], Argument
     return lambda: {"x_ptr": np.arange(size).astype(type_), "y_ptr": np.zeros(size, type_)}
 
 
+END = "the end of the text"
+ENTRY = "func.func @k"
+
+
 @dataclass(frozen=True)
 class Fault:
-    """One program or call; ``error`` is the name of the class, or of the warning."""
+    """One program or call; ``error`` is the name of the class, or of the warning. Where no mark can stand, ``at`` is a
+    text of the line at fault, or ``END`` for the end of the program; a call that names no function has no line."""
 
     name: str
     text: str
@@ -154,10 +159,15 @@ class Fault:
     function: str = "k"
     machine: str | None = None
     result: Callable[[], np.ndarray] | None = None
+    at: str | None = None
+    max_bytes: int = 1 << 30
 
     @property
     def line(self) -> int | None:
-        marked = [n for n, text in enumerate(self.text.split("\n"), 1) if "// @here" in text]
+        lines = self.text.split("\n")
+        if self.at == END:
+            return len(lines)
+        marked = [n for n, text in enumerate(lines, 1) if (self.at or "// @here") in text]
         return marked[0] if marked else None
 
 
@@ -174,8 +184,8 @@ OF_16 = "memref<16xf16>"
 
 FAULTS: tuple[Fault, ...] = (
     # ------------------------------------------------------------------------------------------------------------- text
-    Fault("01_cut_in_the_middle", GOOD[: int(len(GOOD) * 0.6)], "parse", "ParseError"),
-    Fault("02_closing_brace_missing", GOOD.rstrip().removesuffix("}"), "parse", "ParseError"),
+    Fault("01_cut_in_the_middle", GOOD[: int(len(GOOD) * 0.6)], "parse", "ParseError", at=END),
+    Fault("02_closing_brace_missing", GOOD.rstrip().removesuffix("}"), "parse", "ParseError", at=END),
     Fault(
         "03_loaded_as_another_type",
         kernel(copy("", out="f32").replace("-> tensor<64xf16>", "-> tensor<64xf32> // @here").replace("%r,", "%v,")),
@@ -207,10 +217,12 @@ FAULTS: tuple[Fault, ...] = (
         None,
         lambda: {"x_ptr": np.zeros(32, np.float16), "y_ptr": np.zeros(64, np.float16)},
     ),
-    Fault("08_f32_array_for_an_f16_view", GOOD, "run", "ArgumentError", None, two_arrays(64, np.float32)),
-    Fault("09_f64_array_for_an_f16_view", GOOD, "run", "ArgumentError", None, two_arrays(64, np.float64)),
-    Fault("10_argument_missing", GOOD, "run", "ArgumentError", None, lambda: {"x_ptr": np.zeros(64, np.float16)}),
-    Fault("11_argument_unknown", GOOD, "run", "ArgumentError", None, lambda: {**two_arrays()(), "zzz": 1}),
+    Fault("08_f32_array_for_an_f16_view", GOOD, "run", "ArgumentError", None, two_arrays(64, np.float32), at=ENTRY),
+    Fault("09_f64_array_for_an_f16_view", GOOD, "run", "ArgumentError", None, two_arrays(64, np.float64), at=ENTRY),
+    Fault(
+        "10_argument_missing", GOOD, "run", "ArgumentError", None, lambda: {"x_ptr": np.zeros(64, np.float16)}, at=ENTRY
+    ),
+    Fault("11_argument_unknown", GOOD, "run", "ArgumentError", None, lambda: {**two_arrays()(), "zzz": 1}, at=ENTRY),
     Fault(
         "12_blocks_too_large", kernel(blocks(256, load=" // @here"), "[32]"), "run", "OutOfBounds", "OutOfBounds", big
     ),
@@ -252,6 +264,7 @@ FAULTS: tuple[Fault, ...] = (
         ).replace("func.func", "#n1 = affine_set<(d0)[s0] : (d0 >= 0, -d0 + s0 - 1 >= 0)>\nfunc.func"),
         "parse",
         "ParseError",
+        at="%nope",
     ),
     Fault(
         "19_view_off_a_stick",
@@ -316,6 +329,7 @@ FAULTS: tuple[Fault, ...] = (
         ),
         "run",
         "LimitExceeded",
+        at="scf.for",
     ),
     Fault(
         "25_three_of_four_never_produce",
@@ -512,7 +526,7 @@ FAULTS: tuple[Fault, ...] = (
         "OutOfBounds",
         "OutOfBounds",
     ),
-    Fault("46_no_return", GOOD.replace("  return\n", ""), "parse", "VerifyError"),
+    Fault("46_no_return", GOOD.replace("  return\n", ""), "parse", "VerifyError", at="ktdp.store"),
     Fault(
         "47_output_a_block_early",
         kernel(
@@ -534,6 +548,7 @@ FAULTS: tuple[Fault, ...] = (
         "ArgumentError",
         None,
         lambda: {**two_arrays()(), "n": np.zeros(4, np.float16)},
+        at=ENTRY,
     ),
     Fault(
         "50_step_below_zero",

@@ -369,6 +369,7 @@ MEMORY: tuple[Fault, ...] = (
         "ArgumentError",
         None,
         lambda: {"x_ptr": 1.5, "y_ptr": np.zeros(64, np.float16)},
+        at="func.func @k",
     ),
     Fault(
         "85_number_beyond_its_type",
@@ -377,9 +378,14 @@ MEMORY: tuple[Fault, ...] = (
         "ArgumentError",
         None,
         lambda: {"x_ptr": np.zeros(64, np.float16), "y_ptr": np.zeros(64, np.float16), "n": 1 << 40},
+        at="func.func @k",
     ),
     Fault(
-        "86_brackets_without_end", "func.func @k() { %a = arith.constant " + "(" * 100_000, "parse", "NestingTooDeep"
+        "86_brackets_without_end",
+        "func.func @k() { %a = arith.constant " + "(" * 100_000,
+        "parse",
+        "NestingTooDeep",
+        at="func.func @k",
     ),
     Fault(
         "87_integer_comparison_of_floats",
@@ -394,6 +400,7 @@ MEMORY: tuple[Fault, ...] = (
         kernel(copy()).replace("access_tile_set = #s64}", "access_tile_set = #nowhere}", 1),
         "parse",
         "ParseError",
+        at="#nowhere",
     ),
     Fault(
         "89_as_many_tiles_as_cores",
