@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
-from ktir.dialect.dfp.attributes import integers, values_of
+from ktir.dialect.dfp.attributes import integer, integers, values_of
 from ktir.dialect.dfp.control import (
     AcquireOp,
     BarrierOp,
@@ -121,6 +121,7 @@ __all__ = [
     "UnitOp",
     "UnitOperation",
     "YieldOp",
+    "integer",
     "integers",
     "values_of",
 ]

@@ -259,7 +259,9 @@ class Program:
 
     @contextmanager
     def unit(self, name: str, cores: Sequence[int] | None = None, corelet: int = 0) -> Iterator[Unit]:
-        op = self.builder.insert(dfp.UnitOp(name, cores if cores is not None else range(self.cores), corelet))
+        op = dfp.UnitOp(name, cores if cores is not None else range(self.cores), corelet)
+        op.location = FileLineColLoc(StringAttr("unit"), IntAttr(next(self.lines)), IntAttr(1))
+        self.builder.insert(op)
         yield Unit(Builder(InsertPoint.at_end(op.body.block)), op.body.block.args[0], self.lines)
 
     def barrier(self, unit: Unit, launch: int) -> None:
