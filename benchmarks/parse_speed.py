@@ -10,7 +10,8 @@ both down alike:
 * *round trip*: a KTIR kernel of about 400 lines and 110 operations, as published kernels have,
   read, verified and printed.
 
-A profile says where the time goes. The exit status is 1 where a goal is missed: 0.75 of xDSL's time for reading, 40 ms for the round trip.
+A profile says where the time goes. The exit status is 1 where a goal is missed: 0.75 of xDSL's time for reading, 40 ms
+for the round trip.
 """
 
 from __future__ import annotations

@@ -8,8 +8,9 @@ with the location of the operation.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from xdsl.dialects.builtin import AnyFloat, ModuleOp
+from xdsl.dialects.builtin import DYNAMIC_INDEX, AnyFloat, DenseArrayBase, ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import NoTerminator
 from xdsl.utils.exceptions import VerifyException
@@ -41,10 +42,29 @@ def _faults(op: Operation, visible: set[SSAValue]) -> Iterator[VerifyError]:
         yield from _region_faults(op, region, visible)
     try:
         op.verify(verify_nested_ops=False)
+        _verify_index_lists(op)
     except VerifyException as fault:
         yield _fault(op, str(fault))
     except Exception as fault:  # a stock verifier that trips over what it should have reported
         yield _fault(op, f"does not verify: {fault or type(fault).__name__}")
+
+
+def _verify_index_lists(op: Operation) -> None:
+    """Each list of indices, some of them values, has as many values as its static part leaves open.
+
+    The static part is a property ``static_sizes``, ``staticStep``, ..; the values are an operand group of that name
+    without ``static``, or with ``dynamic`` in its place.
+    """
+    for name, static in op.properties.items():
+        if not name.startswith("static") or not isinstance(static, DenseArrayBase):
+            continue
+        groups = [name.replace("static", "dynamic")]
+        if name.startswith("static_"):
+            groups.append(name.removeprefix("static_"))
+        values: Any = next((found for each in groups if (found := getattr(op, each, None)) is not None), None)
+        left_open = list(static.iter_values()).count(DYNAMIC_INDEX)
+        if values is not None and left_open != len(values):
+            raise VerifyException(f"expected {left_open} dynamic values for '{name}', but got {len(values)}")
 
 
 def _region_faults(op: Operation, region: Region, visible: set[SSAValue]) -> Iterator[VerifyError]:

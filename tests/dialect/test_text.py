@@ -196,3 +196,20 @@ module {
 }
 """
     assert print_module(parse_module(text)) == text
+
+
+OPEN = [
+    "tensor.pad %t low[9223372036854775808] high[0] {\n  ^bb0(%i: index):\n    tensor.yield %f : f32\n  } "
+    ": tensor<4xf32> to tensor<?xf32>",
+    "memref.expand_shape %m [[0, 1]] output_shape [-9223372036854775808, 8] : memref<32xf32> into memref<4x8xf32>",
+    "tensor.extract_slice %t[9223372036854775808] [2] [1] : tensor<4xf32> to tensor<2xf32>",
+    '"tensor.extract_slice"(%t) <{static_offsets = array<i64: -9223372036854775808>, static_sizes = array<i64: 2>, '
+    "static_strides = array<i64: 1>, operandSegmentSizes = array<i32: 1, 0, 0, 0>}> : (tensor<4xf32>) -> tensor<2xf32>",
+]
+
+
+@pytest.mark.parametrize("text", OPEN)
+def test_an_index_that_stands_for_a_value_needs_the_value(text: str) -> None:
+    with pytest.raises((ParseError, VerifyError)) as caught:
+        parse_module(function(f"  %r = {text}", "%t: tensor<4xf32>, %m: memref<32xf32>, %f: f32"))
+    assert caught.value.location is not None and caught.value.location.line == 2

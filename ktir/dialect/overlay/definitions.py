@@ -142,7 +142,11 @@ def _flattened(
         if type(item) in kinds if kinds else _is_one(item):
             flat.append(item)
             sizes.append(1)
-        elif most is None and type(item) in (list, tuple) and (not kinds or all(type(each) in kinds for each in item)):
+        elif (
+            type(item) in (list, tuple)
+            and (most is None or len(item) == 1)
+            and (not kinds or all(type(each) in kinds for each in item))
+        ):
             flat += item
             sizes.append(len(item))
         elif item is None and most == 0:
