@@ -16,12 +16,14 @@ from typing import Final, cast
 from ktir.backends.dataflow.steady_state import SteadyState
 from ktir.backends.dataflow.token_machine import Actor, TokenMachine, TokenQueue, TokenRing
 from ktir.backends.dataflow.unit_program import Instruction, Program
-from ktir.errors import DataflowDeadlock
+from ktir.errors import DataflowDeadlock, LimitExceeded
 
 MOST_QUANTA: Final = 64
 """Quanta granted at once; the verdict does not depend on it."""
 MOST_STEPS: Final = 16
 """Grants of an actor before the others have their turn."""
+MOST_TURNS: Final = 200_000_000
+"""Steps of a run of the tokens before it is given up."""
 _PLENTY: Final = 1 << 20
 """A capacity that is as good as none."""
 _REMEDY: Final = (
@@ -47,6 +49,10 @@ def run_to_verdict(
         if taken == MOST_STEPS:
             ready.append(actor)
         steps += taken + 1
+        if steps > MOST_TURNS:
+            raise LimitExceeded(
+                f"the tokens came neither to an end nor into a rhythm in {MOST_TURNS} steps", location=program.location
+            )
         ready.extend(machine.woken)
         machine.woken.clear()
         if steady.due(steps):

@@ -32,10 +32,13 @@ from ktir.backends.dataflow.steady_state import Repetition, SteadyState
 from ktir.backends.dataflow.timing import HotSpot, Interval, LaunchTime, Timing, UnitTime
 from ktir.backends.dataflow.token_machine import Actor, Phase, TokenMachine, TokenQueue, popped
 from ktir.backends.dataflow.unit_program import Instruction, Link, Program
+from ktir.errors import LimitExceeded
 from ktir.machine import Machine, Memory, Net
 
 __all__ = ["Timing", "simulate", "simulate_program"]
 
+MOST_EVENTS: Final = 100_000_000
+"""Events of a simulation before it is given up."""
 PAUSE_CYCLES: Final = 512
 """Pauses of a unit shorter than this do not cut its interval of the timeline."""
 
@@ -210,6 +213,8 @@ class Simulation:
             if order in _OF_ACTORS:
                 del pending[rank][sequence]
             self.event_count += 1
+            if self.event_count > MOST_EVENTS:
+                raise self._too_long(now)
             if order == _ATTEMPT:
                 actor = cast("Actor", payload)
                 if local is not None and actor.phase is None:
@@ -390,6 +395,15 @@ class Simulation:
             server.until += later
             for request in server.pending.values():
                 request.issued += later
+
+    def _too_long(self, now: int) -> LimitExceeded:
+        simulated = self.machine.clock.nanoseconds(now) / 1e6
+        return LimitExceeded(
+            f"after {MOST_EVENTS} events and {simulated:.3f} ms of the model the program has not ended, nor come into a "
+            "rhythm that could be skipped",
+            location=self.program.location,
+            remedy="simulate fewer iterations, or units whose times have a common multiple",
+        )
 
     def _schedule(self, time: int, order: int, rank: int, payload: object) -> None:
         self.sequence = sequence = self.sequence + 1
