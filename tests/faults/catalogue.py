@@ -4,8 +4,8 @@ Beside them stand valid programs that are easily taken for faulty. The line at f
 56 are inputs that other tools of this kind accept silently, hang on, or answer with a message about something else.
 
 Words. stage: who notices. ``parse``: reading the text. ``run``: executing it, with checks. ``warn``: the run ends and
-carries a warning. ``valid``: nobody may notice anything. ``static``: what the checker says of it, ``CODE`` for an
-error, ``?CODE`` for a warning, None for nothing of either.
+carries a warning. ``valid``: nobody may notice anything. ``static``: it is not run. The field of that name is what
+the checker says of it: ``CODE`` for an error, ``?CODE`` for a warning, None for nothing of either.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class Fault:
 
     name: str
     text: str
-    stage: Literal["parse", "run", "warn", "valid"]
+    stage: Literal["parse", "run", "warn", "valid", "static"]
     error: str | None = None
     static: str | None = None
     arguments: Callable[[], Arguments] = field(default_factory=two_arrays)

@@ -20,6 +20,9 @@ def splat(name: str, value: str, type_: str = "i32") -> str:
     return f"%{name} = arith.constant dense<{value}> : tensor<64x{type_}>\n"
 
 
+PADDED = "#ktdp.stick_layout<[0 : 64 : 1], extent = [40], pad = undef>"
+"""Forty elements in a stick of 64."""
+
 RESULTS: tuple[Fault, ...] = (
     Fault(
         "90_overflow_against_a_flag",
@@ -237,5 +240,112 @@ RESULTS: tuple[Fault, ...] = (
         kernel(looped(4).replace(" // @here", "")),
         "valid",
         arguments=rows,
+    ),
+    Fault(
+        "112_padding_reaches_a_result",
+        kernel(
+            copy().replace("-> tensor<64xf16>", "-> tensor<64xf16> // @here", 1),
+            arguments=f"%x_ptr: index {{ktdp.stick_layout = {PADDED}}}, %y_ptr: index",
+        ),
+        "run",
+        "PaddingRead",
+    ),
+    Fault(
+        "113_padding_is_cut_off",
+        kernel(
+            copy(
+                "%c = tensor.extract_slice %v[0] [40] [1] : tensor<64xf16> to tensor<40xf16>\n"
+                "%z = arith.constant dense<0.0> : tensor<64xf16>\n"
+                "%r = tensor.insert_slice %c into %z[0] [40] [1] : tensor<40xf16> into tensor<64xf16>\n"
+            ),
+            arguments=f"%x_ptr: index {{ktdp.stick_layout = {PADDED}}}, %y_ptr: index",
+        ),
+        "valid",
+        result=lambda: np.r_[np.arange(40), np.zeros(24)].astype(np.float16),
+    ),
+    Fault(
+        "114_padding_goes_to_padding",
+        kernel(
+            copy(),
+            arguments=f"%x_ptr: index {{ktdp.stick_layout = {PADDED}}}, %y_ptr: index {{ktdp.stick_layout = {PADDED}}}",
+        ),
+        "valid",
+    ),
+    Fault(
+        "115_padding_is_summed_up",
+        kernel(
+            copy(
+                "%z = arith.constant dense<0.0> : tensor<f16>\n"
+                "%s = linalg.reduce { arith.addf } ins(%v : tensor<64xf16>) outs(%z : tensor<f16>) dimensions = [0]\n"
+                "%t = tensor.extract %s[] : tensor<f16>\n%r = tensor.splat %t : tensor<64xf16>\n"
+            ).replace("-> tensor<64xf16>", "-> tensor<64xf16> // @here", 1),
+            arguments=f"%x_ptr: index {{ktdp.stick_layout = {PADDED}}}, %y_ptr: index",
+        ),
+        "run",
+        "PaddingRead",
+    ),
+    Fault(
+        "116_padding_in_a_product",
+        kernel(
+            copy(
+                "%a = tensor.expand_shape %v [[0, 1]] output_shape [1, 64] : tensor<64xf16> into tensor<1x64xf16>\n"
+                "%b = arith.constant dense<1.0> : tensor<64x64xf16>\n"
+                "%z = arith.constant dense<0.0> : tensor<1x64xf16>\n"
+                "%p = linalg.matmul ins(%a, %b : tensor<1x64xf16>, tensor<64x64xf16>) outs(%z : tensor<1x64xf16>) "
+                "-> tensor<1x64xf16>\n"
+                "%r = tensor.collapse_shape %p [[0, 1]] : tensor<1x64xf16> into tensor<64xf16>\n"
+            ).replace("-> tensor<64xf16>", "-> tensor<64xf16> // @here", 1),
+            arguments=f"%x_ptr: index {{ktdp.stick_layout = {PADDED}}}, %y_ptr: index",
+        ),
+        "run",
+        "PaddingRead",
+    ),
+    Fault(
+        "117_half_of_the_output_is_never_written",
+        kernel(
+            view("x", "%x_ptr", 64)
+            + view("y", "%y_ptr", 64).rstrip()
+            + " // @here\n"
+            + tile("xt", "x", "0", 16)
+            + "%v = ktdp.load %xt : <16xindex> -> tensor<16xf16>\n"
+            + tile("yt", "y", "0", 16)
+            + "ktdp.store %v, %yt : tensor<16xf16>, <16xindex>\n"
+        ),
+        "valid",
+        None,
+        "?IncompleteCoverage",
+    ),
+    Fault(
+        "118_more_iterations_than_a_counter_holds",
+        kernel(
+            "%c0 = arith.constant 0 : index\n%c1 = arith.constant 1 : index\n%n = arith.constant 70000 : index\n"
+            "scf.for %i = %c0 to %n step %c1 { // @here\n}\n" + copy()
+        ),
+        "static",
+        None,
+        "?LoopCountTooLarge",
+        machine="spyre",
+    ),
+    Fault(
+        "119_a_thousand_times_what_a_core_reaches",
+        kernel(
+            "%far = arith.constant 200000000 : index\n"
+            "%x = ktdp.construct_memory_view %x_ptr, sizes: [200000064], strides: [1] {coordinate_set = "
+            "affine_set<(d0) : (d0 >= 0, -d0 + 200000063 >= 0)>, memory_space = #ktdp.memory_space<global>} : "
+            "memref<200000064xf16>\n"
+            + tile("at", "x", "0", of="memref<200000064xf16>")
+            + "%a = ktdp.load %at : <64xindex> -> tensor<64xf16>\n"
+            + tile("bt", "x", "%far", of="memref<200000064xf16>")
+            + "%b = ktdp.load %bt : <64xindex> -> tensor<64xf16>\n"
+            "%r = arith.addf %a, %b : tensor<64xf16>\n"
+            + view("y", "%y_ptr", 64)
+            + tile("yt", "y", "0")
+            + "ktdp.store %r, %yt : tensor<64xf16>, <64xindex>\n"
+        ),
+        "static",
+        None,
+        "SpanTooLarge",
+        machine="spyre",
+        at="%x = ktdp.construct_memory_view",
     ),
 )

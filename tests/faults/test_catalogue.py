@@ -64,7 +64,7 @@ def test_a_valid_program_runs_and_gives_its_result(fault: Fault) -> None:
         np.testing.assert_array_equal(outputs["y_ptr"].astype(np.float64), fault.result().astype(np.float64))
 
 
-@pytest.mark.parametrize("fault", named(EVERY, "run", "warn", "valid"))
+@pytest.mark.parametrize("fault", named(EVERY, "run", "warn", "valid", "static"))
 def test_the_checker_says_what_it_can_prove(fault: Fault) -> None:
     machine = load(fault.machine) if fault.machine else None
     found = examine(parse_module(fault.text, fault.name), machine).findings

@@ -110,8 +110,7 @@ def parse_unverified(text: str, file: str = "-", *, strict: bool = False, contex
         raise
     except XdslParseError as fault:
         first, *further = (
-            ParseError(each.msg, location=lines.location(each.span.start), remedy=_remedy(each.msg))
-            for each in _with_causes(fault)
+            ParseError(each.msg, location=lines.location(each.span.start)) for each in _with_causes(fault)
         )
         raise first from (further[0] if further else None)
     except RecursionError:
@@ -120,14 +119,6 @@ def parse_unverified(text: str, file: str = "-", *, strict: bool = False, contex
         position = parser.pos if parser is not None else 0
         message = str(fault).splitlines()[0] if str(fault) else type(fault).__name__
         raise ParseError(message, location=lines.location(position)) from fault
-
-
-def _remedy(message: str) -> str | None:
-    """What helps where the text names an operation that has to be asked for."""
-    from ktir.dialect.ktdp.shares import EXPERIMENTAL
-
-    asked_for = any(f"{op.name!r}" in message or op.name in message.split() for op in EXPERIMENTAL)
-    return "the operation is experimental: allow it with --experimental (experimental=True)" if asked_for else None
 
 
 def _with_causes(fault: XdslParseError) -> Iterator[XdslParseError]:
@@ -264,7 +255,8 @@ class KtirParser(LiteralParser, ToleratesSpellings):
             raise ParseError(
                 f"'{name}' is planned; no version of the dialect defines it",
                 location=self.lines.location(span.start),
-                remedy="write the exchange as ktdp.inter_tile_produce and ktdp.inter_tile_consume or _reduce",
+                remedy="allow it with --experimental (experimental=True), or write the exchange with "
+                "ktdp.inter_tile_consume or _reduce",
             )
         self.raise_error(f"Operation {name} is not registered", span)
 
