@@ -399,8 +399,8 @@ class Simulation:
     def _too_long(self, now: int) -> LimitExceeded:
         simulated = self.machine.clock.nanoseconds(now) / 1e6
         return LimitExceeded(
-            f"after {MOST_EVENTS} events and {simulated:.3f} ms of the model the program has not ended, nor come into a "
-            "rhythm that could be skipped",
+            f"after {MOST_EVENTS} events and {simulated:.3f} ms of the model the program has neither ended nor come "
+            "into a rhythm that could be skipped",
             location=self.program.location,
             remedy="simulate fewer iterations, or units whose times have a common multiple",
         )
