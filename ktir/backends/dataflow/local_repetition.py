@@ -13,10 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, cast
 
+from ktir.backends.dataflow.simulation_state import Event
 from ktir.backends.dataflow.token_machine import Actor, Phase, TokenQueue, TokenRing
 
 if TYPE_CHECKING:
-    from ktir.backends.dataflow.timed import Event, Simulation
+    from ktir.backends.dataflow.timed import Simulation
 
 MOST_RECENT: Final = 64
 """States of a core that are compared with the present one."""

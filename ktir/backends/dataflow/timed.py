@@ -15,21 +15,36 @@ All times are integer ticks, and service times are rounded up, so that no rate e
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from math import ceil
-from typing import Final, Literal, cast
+from typing import Final, cast
 
 from xdsl.ir import Operation
 
-from ktir.backends.dataflow.bounds import launch_bounds
 from ktir.backends.dataflow.costs import Cost, CostModel
 from ktir.backends.dataflow.deadlock import explain
 from ktir.backends.dataflow.local_repetition import LONG, LocalRepetition
+from ktir.backends.dataflow.machine_repetition import MachineRepetition
 from ktir.backends.dataflow.resolve import compile_program
-from ktir.backends.dataflow.steady_state import Repetition, SteadyState
-from ktir.backends.dataflow.timing import HotSpot, Interval, LaunchTime, Timing, UnitTime
+from ktir.backends.dataflow.simulation_state import (
+    ATTEMPT,
+    DELIVER,
+    FINISH,
+    INSIDE,
+    OF_ACTORS,
+    SERVED,
+    Clock,
+    Event,
+    Kind,
+    Launch,
+    Port,
+    Request,
+    Server,
+    Spent,
+    part,
+)
+from ktir.backends.dataflow.timed_results import timing_of
+from ktir.backends.dataflow.timing import Timing
 from ktir.backends.dataflow.token_machine import Actor, Phase, TokenMachine, TokenQueue, popped
 from ktir.backends.dataflow.unit_program import Instruction, Link, Program
 from ktir.errors import LimitExceeded
@@ -41,8 +56,6 @@ MOST_EVENTS: Final = 100_000_000
 """Events of a simulation before it is given up."""
 PAUSE_CYCLES: Final = 512
 """Pauses of a unit shorter than this do not cut its interval of the timeline."""
-
-Kind = Literal["plain", "matrix", "port", "memory", "send", "receive"]
 
 
 def simulate(
@@ -60,90 +73,6 @@ def simulate(
 def simulate_program(program: Program, *, chunk_bytes: int | None = None, extrapolate: bool = True) -> Timing:
     """Like :func:`simulate`, for a program that is compiled already."""
     return Simulation(program, chunk_bytes or program.machine.global_memory.burst, extrapolate).run()
-
-
-@dataclass(slots=True)
-class _Clock:
-    """Where an actor stands in time, in ticks; ``since`` is when its present state began or begins."""
-
-    since: int = 0
-    intervals: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
-    array_free: int = 0
-    filled: bool = True
-    in_flight: list[int] = field(default_factory=list[int])
-
-
-@dataclass(slots=True)
-class _Port:
-    """A port of a scratchpad: when it is free again."""
-
-    free: int = 0
-
-
-@dataclass(slots=True)
-class _Request:
-    """A burst of an actor that waits for a server: what it needs and what happens after it."""
-
-    actor: Actor
-    phase: Phase
-    quanta: int
-    issued: int
-    bytes: int
-    requests: int
-    writes: bool
-    unit_ticks: int
-    port: _Port
-    port_ticks: int
-    hot: int
-
-
-@dataclass(slots=True)
-class _Server:
-    """A part of device memory: bursts wait by number of their actor, listed in ``order``, and are served in turn."""
-
-    pending: dict[int, _Request] = field(default_factory=dict[int, _Request])
-    order: list[int] = field(default_factory=list[int])
-    busy: bool = False
-    until: int = 0
-    last: int = -1
-    writes: bool | None = None
-
-
-@dataclass(slots=True)
-class _Launch:
-    """Totals of the launch under way."""
-
-    number: int
-    start: int
-    read: int = 0
-    written: int = 0
-    ring: int = 0
-    cores: set[int] = field(default_factory=set[int])
-
-
-@dataclass(slots=True)
-class _Spent:
-    """Ticks by actor that were spent in each way, and busy ticks by instruction."""
-
-    busy: list[int]
-    starved: list[int]
-    blocked: list[int]
-    stalled: list[int]
-    by_instruction: list[int]
-
-
-_Payload = tuple[Actor, Phase, int] | tuple[TokenQueue, int]
-
-
-Event = tuple[int, int, int, int, object]
-"""Time, kind, number of what it is about, order of scheduling, and what it is about: the order in which events happen
-does not depend on when they were scheduled, unless they are about the same thing."""
-
-# Kinds of events, in the order in which those of one tick happen.
-_DELIVER, _SERVED, _FINISH, _ATTEMPT = range(4)
-_OF_ACTORS: Final = (_FINISH, _ATTEMPT)
-_INSIDE: Final = ("plain", "matrix", "port")
-"""Kinds of chunks that concern one core alone."""
 
 
 class Simulation:
@@ -166,23 +95,23 @@ class Simulation:
                 self.hot[id(instruction)] = len(self.instructions)
                 self.instructions.append((code.unit, instruction))
         actors = len(self.tokens.actors)
-        self.spent = _Spent([0] * actors, [0] * actors, [0] * actors, [0] * actors, [0] * len(self.instructions))
-        self.clocks = [_Clock() for _ in self.tokens.actors]
+        self.spent = Spent([0] * actors, [0] * actors, [0] * actors, [0] * actors, [0] * len(self.instructions))
+        self.clocks = [Clock() for _ in self.tokens.actors]
         self.outstanding = [self.machine.unit(actor.code.unit).outstanding for actor in self.tokens.actors]
-        self.ports = [(_Port(), _Port()) for _ in range(program.cores)]
+        self.ports = [(Port(), Port()) for _ in range(program.cores)]
         self.links: dict[tuple[str, int, int], int] = {}
         memory = self.machine.global_memory
         self.memory: Memory = memory
-        self.servers = [_Server() for _ in range(memory.servers)]
+        self.servers = [Server() for _ in range(memory.servers)]
         self.chunk = max(1, chunk_bytes // self.tokens.vector_bytes)
         self._set_rates(memory)
         self.events: list[Event] = []
         self.pending: list[dict[int, Event]] = [{} for _ in self.tokens.actors]
         self.dead: set[int] = set()
         self.sequence = self.event_count = 0
-        self.launch = _Launch(0, 0)
-        self.launches: list[tuple[_Launch, int]] = []
-        self.steady = SteadyState(self.tokens, self.chunk, self._charged) if extrapolate else None
+        self.launch = Launch(0, 0)
+        self.launches: list[tuple[Launch, int]] = []
+        self.whole = MachineRepetition(self) if extrapolate else None
         self.local = LocalRepetition(self) if extrapolate else None
         self.pause = PAUSE_CYCLES * self.machine.clock.ticks_per_cycle
 
@@ -202,25 +131,25 @@ class Simulation:
     def run(self) -> Timing:
         """Simulates to the end."""
         for actor in self.tokens.actors:
-            self._schedule(0, _ATTEMPT, actor.number, actor)
+            self._schedule(0, ATTEMPT, actor.number, actor)
         now, events, pending, dead = 0, self.events, self.pending, self.dead
-        steady, local = self.steady, self.local
+        whole, local = self.whole, self.local
         while events:
             now, order, rank, sequence, payload = heappop(events)
             if sequence in dead:
                 dead.remove(sequence)
                 continue
-            if order in _OF_ACTORS:
+            if order in OF_ACTORS:
                 del pending[rank][sequence]
             self.event_count += 1
             if self.event_count > MOST_EVENTS:
                 raise self._too_long(now)
-            if order == _ATTEMPT:
+            if order == ATTEMPT:
                 actor = cast("Actor", payload)
                 if local is not None and actor.phase is None:
                     local.disturb(actor.core)
                 self._attempt(actor, now)
-            elif order == _FINISH:
+            elif order == FINISH:
                 actor, phase, quanta = cast("tuple[Actor, Phase, int]", payload)
                 self.tokens.complete(actor, phase, quanta)
                 self.clocks[actor.number].since = now
@@ -231,46 +160,25 @@ class Simulation:
                         local.disturb(actor.core)
                     elif phase.quanta - actor.done > LONG * self.chunk:
                         local.look(actor, now)
-            elif order == _SERVED:
-                self._served(cast("_Server", payload), now)
+            elif order == SERVED:
+                self._served(cast("Server", payload), now)
             else:
                 channel, vectors = cast("tuple[TokenQueue, int]", payload)
                 self.tokens.fill(channel, vectors)
                 self._wake(now)
                 if local is not None:
                     local.disturb(channel.place[1])
-            if steady is not None and steady.due(self.event_count):
-                now = self._skip(steady, now)
+            if whole is not None and whole.steady.due(self.event_count):
+                now = whole.skip(now)
         if self.tokens.unfinished():
             raise explain(self.tokens)
-        return self._timing(now)
-
-    # ----------------------------------------------------------------------------------------------------- steady state
-
-    def _charged(self, instruction: Instruction, number: int) -> Sequence[int]:
-        """What the chunks of a phase are charged for, beside the vectors they move."""
-        cost, phases = self.costs[id(instruction)], len(self.tokens.phases[id(instruction)])
-        whole = (cost.read_port, cost.write_port, cost.ddr_bytes, cost.requests, cost.ring_bytes)
-        return (_part(cost.work, number, phases), *whole)
-
-    def _skip(self, steady: SteadyState, now: int) -> int:
-        """Skips whole periods if the present state has come back; the time after them."""
-        requesting = {number for server in self.servers for number in server.order}
-        for actor in self.tokens.actors:
-            if actor.number not in requesting:
-                self.account_wait(actor, now)
-        repetition = steady.visit(self.event_count, self._timed_state(now), now, self._totals())
-        if repetition is None:
-            return now
-        self._add_totals(repetition)
-        self._move_times(repetition, now)
-        return now + repetition.times * repetition.period
+        return timing_of(self, now)
 
     # ---------------------------------------------------------------------------------------------- units inside a core
 
     def inside(self, actor: Actor) -> bool:
         """Whether ``actor`` is in the middle of an operation that concerns no other core and no device memory."""
-        return actor.phase is not None and self.kinds[id(actor.cursor.instruction)] in _INSIDE
+        return actor.phase is not None and self.kinds[id(actor.cursor.instruction)] in INSIDE
 
     def on_network(self, actor: Actor) -> bool:
         """Whether ``actor`` may be woken by another core at any time."""
@@ -293,8 +201,8 @@ class Simulation:
 
     def grain(self, actor: Actor) -> int:
         """The quanta after which everything an operation is charged for comes out even."""
-        assert self.steady is not None and actor.cursor.instruction is not None
-        return self.steady.grain(actor, actor.cursor.instruction)
+        assert self.whole is not None and actor.cursor.instruction is not None
+        return self.whole.steady.grain(actor, actor.cursor.instruction)
 
     def clock_state(self, actor: Actor, now: int) -> tuple[int, int, bool]:
         """The times of an actor, counted from ``now``."""
@@ -318,84 +226,6 @@ class Simulation:
             launch, start, stop = clock.intervals[-1]
             clock.intervals[-1] = (launch, start, stop + later)
 
-    def _timed_state(self, now: int) -> list[object]:
-        """All times that matter later, counted from ``now``, and what waits for shared resources."""
-        state: list[object] = [
-            (time - now, order, self._code(payload, now))
-            for time, order, _, number, payload in sorted(self.events)
-            if number not in self.dead
-        ]
-        for clock in self.clocks:
-            state.append(
-                (
-                    clock.since - now,
-                    max(0, clock.array_free - now),
-                    clock.filled,
-                    tuple(each - now for each in clock.in_flight if each > now),
-                )
-            )
-        state.extend(max(0, port.free - now) for ports in self.ports for port in ports)
-        state.extend((link, free - now) for link, free in sorted(self.links.items()) if free > now)
-        for server in self.servers:
-            waiting = tuple(self._code(server.pending[number], now) for number in server.order)
-            state.append((server.busy, server.last, server.writes, waiting))
-        return state
-
-    def _code(self, payload: object, now: int) -> object:
-        """A plain value that stands for what an event or a server holds."""
-        match payload:
-            case Actor():
-                return payload.number
-            case _Server():
-                return self.servers.index(payload)
-            case _Request():
-                work = (payload.bytes, payload.requests, payload.writes, payload.unit_ticks, payload.port_ticks)
-                return (payload.actor.number, payload.quanta, payload.issued - now, *work)
-            case _:
-                return tuple(part if isinstance(part, int) else _number(part) for part in cast("_Payload", payload))
-
-    def _totals(self) -> list[int]:
-        spent, launch = self.spent, self.launch
-        ways = (*spent.busy, *spent.starved, *spent.blocked, *spent.stalled, *spent.by_instruction)
-        return [*ways, launch.read, launch.written, launch.ring]
-
-    def _add_totals(self, repetition: Repetition) -> None:
-        gains = iter(repetition.gains)
-        spent, launch = self.spent, self.launch
-        for clock, gain in zip(self.clocks, repetition.gains, strict=False):
-            if gain and clock.intervals:
-                number, start, stop = clock.intervals[-1]
-                clock.intervals[-1] = (number, start, stop + repetition.times * repetition.period)
-        for way in (spent.busy, spent.starved, spent.blocked, spent.stalled, spent.by_instruction):
-            for number in range(len(way)):
-                way[number] += repetition.times * next(gains)
-        read, written, ring = gains
-        launch.read += repetition.times * read
-        launch.written += repetition.times * written
-        launch.ring += repetition.times * ring
-
-    def _move_times(self, repetition: Repetition, now: int) -> None:
-        """Moves all that lies ahead; what was over before ``now`` stays over."""
-        later = repetition.times * repetition.period
-        self.events[:] = [(event[0] + later, *event[1:]) for event in self.events if event[3] not in self.dead]
-        self.dead.clear()
-        for event in self.events:
-            if event[1] in _OF_ACTORS:
-                self.pending[event[2]][event[3]] = event
-        for clock in self.clocks:
-            clock.since += later
-            clock.array_free += later
-            clock.in_flight = [each + later for each in clock.in_flight]
-        for ports in self.ports:
-            for port in ports:
-                port.free += later
-        for link in self.links:
-            self.links[link] += later
-        for server in self.servers:
-            server.until += later
-            for request in server.pending.values():
-                request.issued += later
-
     def _too_long(self, now: int) -> LimitExceeded:
         simulated = self.machine.clock.nanoseconds(now) / 1e6
         return LimitExceeded(
@@ -409,7 +239,7 @@ class Simulation:
         self.sequence = sequence = self.sequence + 1
         event = (time, order, rank, sequence, payload)
         heappush(self.events, event)
-        if order in _OF_ACTORS:
+        if order in OF_ACTORS:
             self.pending[rank][sequence] = event
 
     def _wake(self, now: int) -> None:
@@ -417,7 +247,7 @@ class Simulation:
         if woken:
             for actor in woken:
                 delay = self.queue_latency if actor.wait == "starved" and not actor.at_barrier else 0
-                self._schedule(now + delay, _ATTEMPT, actor.number, actor)
+                self._schedule(now + delay, ATTEMPT, actor.number, actor)
             woken.clear()
 
     def account_wait(self, actor: Actor, now: int) -> None:
@@ -462,11 +292,11 @@ class Simulation:
         clock = self.clocks[actor.number]
         self.spent.busy[actor.number] += clock.array_free - now
         clock.since = clock.array_free
-        self._schedule(clock.array_free, _ATTEMPT, actor.number, actor)
+        self._schedule(clock.array_free, ATTEMPT, actor.number, actor)
 
     def _next_launch(self, number: int, now: int) -> None:
         self.launches.append((self.launch, now))
-        self.launch = _Launch(number, now)
+        self.launch = Launch(number, now)
 
     # ----------------------------------------------------------------------------------------------------------- chunks
 
@@ -474,7 +304,7 @@ class Simulation:
         cost, kind = self.costs[id(instruction)], self.kinds[id(instruction)]
         done, total = actor.done, phase.quanta
         phases = len(actor.phases)
-        work = _part(cost.work, actor.phase_number, phases)
+        work = part(cost.work, actor.phase_number, phases)
         ticks = popped(done + quanta, work, total) - popped(done, work, total)
         self.launch.cores.add(actor.core)
         hot = self.hot[id(instruction)]
@@ -491,7 +321,7 @@ class Simulation:
         if kind == "send":
             end = self._send(actor, instruction, cost, quanta, end, now)
         self._book(actor, hot, now, end, ticks)
-        self._schedule(end, _FINISH, actor.number, (actor, phase, quanta))
+        self._schedule(end, FINISH, actor.number, (actor, phase, quanta))
 
     def _book(self, actor: Actor, hot: int, start: int, end: int, ticks: int) -> None:
         """Books a chunk: ``ticks`` of work, the rest of the time waiting for shared resources."""
@@ -558,7 +388,7 @@ class Simulation:
                 if step[0] == source:
                     injected = max(injected, start - hop + length)
             arrival = max(start + length, injected + hop)
-            self._schedule(arrival, _DELIVER, source * self.machine.cores + target, (channel, quanta))
+            self._schedule(arrival, DELIVER, source * self.machine.cores + target, (channel, quanta))
         if arrivals:
             done, total = actor.done, cast("Phase", actor.phase).quanta
             self.launch.ring += popped(done + quanta, cost.ring_bytes, total) - popped(done, cost.ring_bytes, total)
@@ -578,7 +408,7 @@ class Simulation:
         port_ticks = popped(done + quanta, port_total, total) - popped(done, port_total, total)
         port = self.ports[actor.core][0 if cost.ddr_writes else 1]
         server = self._server(actor)
-        server.pending[actor.number] = _Request(
+        server.pending[actor.number] = Request(
             actor, phase, quanta, now, amount, max(1, requests), cost.ddr_writes, ticks, port, port_ticks, hot
         )
         insort(server.order, actor.number)
@@ -589,10 +419,10 @@ class Simulation:
         if not server.busy:
             self._serve(server, now)
 
-    def _server(self, actor: Actor) -> _Server:
+    def _server(self, actor: Actor) -> Server:
         return self.servers[actor.core * len(self.servers) // self.machine.cores]
 
-    def _serve(self, server: _Server, now: int) -> None:
+    def _serve(self, server: Server, now: int) -> None:
         """Starts the next burst: that of the requester after the one served last, in order of actors."""
         number = server.order.pop(bisect_right(server.order, server.last) % len(server.order))
         request = server.pending.pop(number)
@@ -609,10 +439,10 @@ class Simulation:
         end = max(served + self.latency, now + request.unit_ticks, request.port.free)
         end = self._release(request, now, end)
         self._book(request.actor, request.hot, request.issued, end, end - now)
-        self._schedule(end, _FINISH, number, (request.actor, request.phase, request.quanta))
-        self._schedule(served, _SERVED, self.servers.index(server), server)
+        self._schedule(end, FINISH, number, (request.actor, request.phase, request.quanta))
+        self._schedule(served, SERVED, self.servers.index(server), server)
 
-    def _release(self, request: _Request, now: int, end: int) -> int:
+    def _release(self, request: Request, now: int, end: int) -> int:
         """When the unit may go on: at the end of its descriptor, or while bursts under way leave room for another."""
         window = self.outstanding[request.actor.number]
         if window <= 1:
@@ -626,84 +456,10 @@ class Simulation:
     def _active_servers(self) -> int:
         return sum(1 for each in self.servers if each.busy or each.order) or 1
 
-    def _served(self, server: _Server, now: int) -> None:
+    def _served(self, server: Server, now: int) -> None:
         server.busy = False
         if server.order:
             self._serve(server, now)
-
-    # ---------------------------------------------------------------------------------------------------------- results
-
-    def _timing(self, now: int) -> Timing:
-        self.launches.append((self.launch, now))
-        ns = self.machine.clock.nanoseconds
-        bounds = {bound.launch: bound for bound in launch_bounds(self.program, self.costs)}
-        launches = tuple(
-            LaunchTime(
-                launch=launch.number,
-                cores=len(launch.cores),
-                start_ns=ns(launch.start),
-                stop_ns=ns(stop),
-                bound_ns=ns(bounds[launch.number].ticks),
-                bound_by=bounds[launch.number].resource,
-                ddr_read=launch.read,
-                ddr_written=launch.written,
-                ddr_compulsory=bounds[launch.number].ddr_bytes,
-                ring=launch.ring,
-            )
-            for launch, stop in self.launches
-            if launch.number in bounds
-        )
-        by_resource: dict[str, float] = {}
-        for launch in launches:
-            by_resource[launch.bound_by] = by_resource.get(launch.bound_by, 0.0) + launch.bound_ns
-        return Timing(
-            machine=self.machine.name,
-            presets=dict(self.machine.presets),
-            total_ns=ns(now),
-            bound_ns=sum(launch.bound_ns for launch in launches),
-            bound_by=max(by_resource, key=lambda name: by_resource[name], default="nothing"),
-            launches=launches,
-            units=tuple(self._unit_time(actor, now) for actor in self.tokens.actors),
-            intervals=tuple(self._intervals()),
-            hot_spots=self._hot_spots(),
-            ddr_read=sum(launch.ddr_read for launch in launches),
-            ddr_written=sum(launch.ddr_written for launch in launches),
-            ddr_compulsory=sum(launch.ddr_compulsory for launch in launches),
-            ring=sum(launch.ring for launch in launches),
-            scratchpad_used=max((b.extent[1] for b in self.program.buffers if b.per_core), default=0),
-            scratchpad_bytes=self.machine.scratchpad_bytes,
-            events=self.event_count,
-        )
-
-    def _unit_time(self, actor: Actor, now: int) -> UnitTime:
-        spent, number, ns = self.spent, actor.number, self.machine.clock.nanoseconds
-        self.account_wait(actor, now)
-        return UnitTime(
-            actor.core,
-            actor.code.unit,
-            actor.code.corelet,
-            ns(spent.busy[number]),
-            ns(spent.starved[number]),
-            ns(spent.blocked[number]),
-            ns(spent.stalled[number]),
-        )
-
-    def _intervals(self) -> list[Interval]:
-        ns = self.machine.clock.nanoseconds
-        return [
-            Interval(actor.core, actor.code.unit, actor.code.corelet, launch, ns(start), ns(stop))
-            for actor in self.tokens.actors
-            for launch, start, stop in self.clocks[actor.number].intervals
-        ]
-
-    def _hot_spots(self) -> tuple[HotSpot, ...]:
-        ns = self.machine.clock.nanoseconds
-        spots = [
-            HotSpot(instruction.location, unit, instruction.kind, ns(ticks))
-            for (unit, instruction), ticks in zip(self.instructions, self.spent.by_instruction, strict=True)
-            if ticks
-        ]
-        return tuple(sorted(spots, key=lambda spot: -spot.busy_ns))
 
 
 def _kind(instruction: Instruction, cost: Cost) -> Kind:
@@ -716,13 +472,3 @@ def _kind(instruction: Instruction, cost: Cost) -> Kind:
     if instruction.link is not None:
         return "receive"
     return "port" if cost.read_port or cost.write_port else "plain"
-
-
-def _part(work: int, number: int, phases: int) -> int:
-    """The share of ``work`` of one of several phases."""
-    return work if phases == 1 else popped(number + 1, work, phases) - popped(number, work, phases)
-
-
-def _number(part: Actor | Phase | TokenQueue) -> int:
-    """The number of an actor or queue; the phase of an actor is told by the actor."""
-    return -1 if isinstance(part, Phase) else part.number
