@@ -34,6 +34,7 @@ from ktir.interp.checks import Checker
 from ktir.interp.compile import Code, FunctionCompiler, element_of, shape_of
 from ktir.interp.dl16 import given_back, placed, taken, with_dl16
 from ktir.interp.dl16 import regions as dl16_regions
+from ktir.interp.extents import poison
 from ktir.interp.groups import run_groups, size_of_groups, uses_scratchpads
 from ktir.interp.ktdp_ops import LAYOUT, argument_attribute
 from ktir.interp.memory import Memory
@@ -50,7 +51,6 @@ from ktir.interp.numerics import (
 from ktir.interp.observation import Observation, Observer, observation
 from ktir.interp.places import Place, Region
 from ktir.interp.run import Launch, Run
-from ktir.interp.tensor_ops import poison
 from ktir.interp.values import Frame, Site, Tainted, Value
 from ktir.location import Location
 from ktir.machine.description import Machine

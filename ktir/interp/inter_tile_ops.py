@@ -27,8 +27,8 @@ from ktir.interp.batches import Met
 from ktir.interp.checks import Checker, Knowledge
 from ktir.interp.compile import Code, CompileOperation, FunctionCompiler, Step, element_of, shape_of
 from ktir.interp.expressions import enumerate_points, member
+from ktir.interp.extents import poison
 from ktir.interp.numerics import Array
-from ktir.interp.tensor_ops import poison
 from ktir.interp.values import Frame, Joined, Origin, Site, Tainted, Value, take_rows
 
 

@@ -15,9 +15,10 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from ktir.errors import LoopStepNotPositive, UnknownOperation
 from ktir.interp.batches import batching
 from ktir.interp.compile import Code, CompileOperation, FunctionCompiler, Step
+from ktir.interp.extents import Mixed, evaluate, mixed
 from ktir.interp.linalg_ops import integers
 from ktir.interp.numerics import Array, Scalar, is_array
-from ktir.interp.tensor_ops import Mixed, evaluate, insertion, mixed
+from ktir.interp.tensor_ops import insertion
 from ktir.interp.values import Frame, Joined, Site, Value, demand, take_rows
 
 Bounds = Callable[[Frame], tuple[Scalar, Scalar, Scalar]]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DenseArrayBase, IntegerAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 from xdsl.ir.affine import AffineMap
 
 from ktir.errors import OutOfBounds, UninitialisedRead, UnknownOperation
@@ -25,55 +25,16 @@ from ktir.interp.compile import (
     element_of,
     is_shaped,
     moved,
-    require_bytes,
     shape_of,
     spread,
 )
 from ktir.interp.conversions import reinterpreted
+from ktir.interp.extents import evaluate, extents_of, mixed, poison, uniform
 from ktir.interp.linalg_ops import integers
 from ktir.interp.numerics import Array, ElementType, as_array, as_scalar
+from ktir.interp.slices import Slices, leading, reduced_shape
 from ktir.interp.structured import Structure, as_result, compile_body, operand_of, position_in_space
 from ktir.interp.values import Frame, Origin, Site, Tainted, Value, demand
-
-Mixed = tuple[tuple[int, int | None], ...]
-"""Numbers, each known (value, None) or in a register (0, slot)."""
-
-POISON = np.uint8(0xFF)
-
-
-def mixed(compiler: FunctionCompiler, static: Sequence[int], dynamic: Sequence[SSAValue]) -> Mixed:
-    """Numbers some of which are only known at run time, in one list."""
-    pending = iter(dynamic)
-    return tuple((0, compiler.slot(next(pending))) if number == DYNAMIC_INDEX else (number, None) for number in static)
-
-
-def evaluate(numbers: Mixed, frame: Frame, site: Site) -> tuple[Any, ...]:
-    """The numbers; one per core where they differ."""
-    return tuple(value if slot is None else demand(frame.regs[slot], site) for value, slot in numbers)
-
-
-def uniform(value: Any, site: Site, what: str) -> int:
-    """``value`` where it is the same on all cores; raises where it is not."""
-    if isinstance(value, int):
-        return value
-    if (value == value[0]).all():
-        return int(value[0])
-    raise site.fail(UnknownOperation, f"has {what} that differ between cores", "branch on the core first (scf.if)")
-
-
-def extents_of(shape: Mixed, element: ElementType, frame: Frame, site: Site) -> tuple[int, ...]:
-    """The extents of a tensor that is to be made; raises where there can be no such tensor."""
-    extents = tuple(uniform(size, site, "extents") for size in evaluate(shape, frame, site))
-    if any(size < 0 for size in extents):
-        raise site.fail(OutOfBounds, f"makes a tensor of shape {list(extents)}", "give extents of zero or more")
-    require_bytes(prod(extents) * element.itemsize, frame.run.max_bytes, site)
-    return extents
-
-
-def poison(shape: Sequence[int], element: ElementType) -> Array:
-    """Elements that nobody wrote."""
-    single = np.full(element.itemsize, POISON).view(element.dtype)
-    return np.broadcast_to(single.reshape((1,) * (len(shape) + 1)), (1, *shape))
 
 
 def empty(compiler: FunctionCompiler, op: Operation) -> Step:
@@ -199,57 +160,6 @@ def insert(compiler: FunctionCompiler, op: Operation) -> Step:
 # --------------------------------------------------------------------------------------------------------------- slices
 
 
-class Slices:
-    """Offsets, sizes and strides of a slice, and where the elements are."""
-
-    def __init__(self, compiler: FunctionCompiler, op: Operation, source: SSAValue) -> None:
-        dynamic = list(op.operands)[len(op.operands) - self._dynamic(op) :]
-        self.site = compiler.site(op)
-        self.parts: list[Mixed] = []
-        for name in ("static_offsets", "static_sizes", "static_strides"):
-            static = integers(op, name)
-            count = sum(number == DYNAMIC_INDEX for number in static)
-            self.parts.append(mixed(compiler, static, dynamic[:count]))
-            dynamic = dynamic[count:]
-        self.rank = len(shape_of(source.type))
-
-    @staticmethod
-    def _dynamic(op: Operation) -> int:
-        names = ("static_offsets", "static_sizes", "static_strides")
-        return sum(number == DYNAMIC_INDEX for name in names for number in integers(op, name))
-
-    def index(self, frame: Frame, shape: Sequence[int]) -> tuple[tuple[Any, ...], tuple[int, ...]]:
-        """An index into an array of ``shape`` with a leading core axis, and the extents of the slice."""
-        offsets, sizes, strides = (evaluate(part, frame, self.site) for part in self.parts)
-        extents = tuple(uniform(size, self.site, "slice sizes") for size in sizes)
-        steps = tuple(uniform(stride, self.site, "slice strides") for stride in strides)
-        for axis, (offset, extent, step) in enumerate(zip(offsets, extents, steps, strict=True)):
-            self._require(axis, offset, extent, step, shape[axis])
-        if all(isinstance(offset, int) for offset in offsets):
-            index = tuple(
-                slice(offset, offset + (extent - 1) * step + 1 if extent else offset, step)
-                for offset, extent, step in zip(offsets, extents, steps, strict=True)
-            )
-            return (slice(None), *index), extents
-        rank = len(extents)
-        rows = np.arange(frame.n).reshape(-1, *(1,) * rank)
-        places = tuple(
-            np.reshape(offset, (-1, *(1,) * rank)) + position_in_space(axis, extents) * step
-            for axis, (offset, step) in enumerate(zip(offsets, steps, strict=True))
-        )
-        return (rows, *places), extents
-
-    def _require(self, axis: int, offset: Any, extent: int, step: int, size: int) -> None:
-        low = offset if isinstance(offset, int) else int(offset.min())
-        high = (offset if isinstance(offset, int) else int(offset.max())) + (extent - 1) * step
-        if extent and (low < 0 or high >= size or step <= 0):
-            raise self.site.fail(
-                OutOfBounds,
-                f"takes elements {low} to {high} of dimension {axis}, whose extent is {size}",
-                "keep the slice inside the tensor",
-            )
-
-
 def extract_slice(compiler: FunctionCompiler, op: Operation) -> Step:
     source, out = compiler.slot(op.operands[0]), compiler.slot(op.results[0])
     slices, static = Slices(compiler, op, op.operands[0]), shape_of(op.results[0].type)
@@ -261,7 +171,7 @@ def extract_slice(compiler: FunctionCompiler, op: Operation) -> Step:
         shape = reduced_shape(static, extents)
 
         def take(array: Array) -> Array:
-            taken = _leading(array, index)[index]
+            taken = leading(array, index)[index]
             return taken.reshape(len(taken), *shape)
 
         taken = take(values)
@@ -271,23 +181,6 @@ def extract_slice(compiler: FunctionCompiler, op: Operation) -> Step:
         frame.regs[out] = taken
 
     return step
-
-
-def reduced_shape(static: Sequence[int], extents: Sequence[int]) -> tuple[int, ...]:
-    """The shape of a slice, unit dimensions dropped where the type drops them."""
-    if len(static) == len(extents):
-        return tuple(extents)
-    if all(size >= 0 for size in static):
-        return tuple(static)
-    return tuple(extent for extent in extents if extent != 1)[: len(static)]
-
-
-def _leading(array: Array, index: tuple[Any, ...]) -> Array:
-    """``array`` with one row per core where the index needs it."""
-    rows = index[0]
-    if isinstance(rows, slice) or len(array) == len(rows):
-        return array
-    return np.broadcast_to(array, (len(rows), *array.shape[1:]))
 
 
 def insert_slice(compiler: FunctionCompiler, op: Operation) -> Step:
