@@ -34,6 +34,7 @@ from ktir.errors import (
 )
 from ktir.interp.compile import CompileOperation, FunctionCompiler, Step, element_of, shape_of
 from ktir.interp.expressions import NotRectangular, Pattern, apply, evaluators, pattern, permutation
+from ktir.interp.extents import Mixed, evaluate, uniform
 from ktir.interp.memory import (
     Access,
     DistributedView,
@@ -46,7 +47,6 @@ from ktir.interp.memory import (
     resolve,
 )
 from ktir.interp.numerics import Array, ElementType, is_array
-from ktir.interp.tensor_ops import Mixed, evaluate, uniform
 from ktir.interp.values import Frame, Origin, Site, Tainted, Value, demand
 from ktir.maths.sets import as_box, bounds
 from ktir.maths.stick_layout import StickLayout
