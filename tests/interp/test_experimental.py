@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,8 @@ from ktir import errors
 from ktir.dialect.context import create_context
 from ktir.dialect.text.parser import parse_module
 from ktir.dialect.text.printer import print_module
+from ktir.tools.ktir_main import main
+from ktir.tools.ktir_opt import main as opt
 
 HEAD = """\
 #id = affine_map<(d0, d1) -> (d0, d1)>
@@ -152,3 +156,14 @@ def test_several_producers_cannot_be_scattered() -> None:
     text = SCATTER.replace("producer_tiles_per_group = #first", "producer_tiles_per_group = #tiles")
     with pytest.raises(errors.Deadlock):
         ktir.run(text, "k", {"x": X, "y": np.zeros((4, 4), np.float32)}, experimental=True)
+
+
+@pytest.mark.parametrize("command", ["run", "check", "ktir-opt"])
+def test_the_commands_take_the_switch(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "gather.ktir"
+    file.write_text(GATHER)
+    arguments = [command, str(file), *(("--random", "x=8x4xf32", "--arg", "y=f32[8,8]") if command == "run" else ())]
+    call = (lambda given: opt(given[1:])) if command == "ktir-opt" else main
+    assert call([*arguments, "--experimental"]) == 0, capsys.readouterr()
+    assert call(arguments) != 0
+    assert "experimental" in capsys.readouterr().err
