@@ -112,10 +112,10 @@ class Checker:
         self.complete: set[Allocation] = set()
         self.reads: dict[tuple[Site, int], Notes] = {}
         self.writes: dict[tuple[Site, int], tuple[Arena, int, int]] = {}
+        self.unstamped: list[tuple[Access, Array]] = []
 
-    def declare(self, allocation: Allocation, layout: StickLayout | None) -> None:
-        """Says how the buffer that starts here is laid out; where two differ, nothing is known."""
-        start = allocation.start
+    def declare(self, start: int, layout: StickLayout | None) -> None:
+        """Says how the buffer that starts at this byte is laid out; where two differ, nothing is known."""
         self.layouts[start] = layout if self.layouts.get(start, layout) == layout else None
 
     def fill(self, allocation: Allocation) -> None:
@@ -200,7 +200,7 @@ class Checker:
         """Raises where an access leaves the allocation that its view starts in."""
         view, size = access.view, access.view.element.itemsize
         for rows, at in _offsets(view.offset):
-            allocation = access.arena.containing(at * size)
+            allocation = access.arena.containing(at * size) if view.lent is None else view.lent.allocations[0]
             first, last = (low, high) if rows is None else _limits_of(access, rows)
             if allocation is None:
                 allocation = access.arena.containing(first * size)
@@ -275,10 +275,12 @@ class Checker:
         ratio = self._ratio(access)
         return access.scaled(ratio).read(shadow.view(np.uint8), np.dtype(dtype))
 
-    @staticmethod
-    def _ratio(access: Access) -> int:
-        access.arena.refine(access.view.element.itemsize)
-        return access.view.element.itemsize // access.arena.granule
+    def _ratio(self, access: Access) -> int:
+        arena, size = access.arena, access.view.element.itemsize
+        if size < arena.granule:
+            self._stamp()
+            arena.refine(size)
+        return size // arena.granule
 
     def _origin(self, access: Access, mask: Array, site: Site) -> Origin:
         place = tuple(int(axis[0]) for axis in np.nonzero(mask))
@@ -332,7 +334,7 @@ class Checker:
 
     def _compare(self, access: Access, site: Site) -> None:
         """Raises where an element that is read was written by another core in this launch, unordered."""
-        stamps = self._shadow(access, access.arena.stamps, access.arena.stamps.dtype)
+        stamps = self._stamps(access)
         readers = self._per_core(access.cores, access, stamps.ndim)
         self._require_none(self._unordered(stamps, readers), access, stamps, readers, site)
 
@@ -340,7 +342,7 @@ class Checker:
         """Raises where an element that was read is written by another core in the same epoch, or in a later one in
         which that core did not know of the read. What was written before was compared when it was read."""
         access = read.access
-        stamps = self._shadow(access, access.arena.stamps, access.arena.stamps.dtype)
+        stamps = self._stamps(access)
         readers = self._per_core(access.cores, access, stamps.ndim)
         wrong = (stamps >= (read.epoch << CORE_BITS)) & (stamps & CORE_MASK != readers)
         if self.seen is not None and wrong.any():
@@ -386,6 +388,18 @@ class Checker:
             RACE_REMEDY,
         )
 
+    def _stamps(self, access: Access) -> Array:
+        self._stamp()
+        return self._shadow(access, access.arena.stamps, access.arena.stamps.dtype)
+
+    def _stamp(self) -> None:
+        """Stamps what is written already. Most writes are never looked at again in their launch, so that waits."""
+        for scaled, mine in self.unstamped:
+            if self.epoch >= SHORT_EPOCHS:
+                scaled.arena.widen_stamps()
+            scaled.write(scaled.arena.stamps.view(np.uint8), scaled.arena.stamps.dtype, mine)
+        self.unstamped = []
+
     def _unordered(self, stamps: Array, cores: Array) -> Array:
         """Where another core wrote in this launch, and ``cores`` do not know of it."""
         wrong = stamps >= (self.launch_epoch << CORE_BITS)
@@ -402,7 +416,7 @@ class Checker:
         """Whether all cores know of everything that others wrote in this launch where they access."""
         if access.is_empty() or not self._written_in_launch(access):
             return True
-        stamps = self._shadow(access, access.arena.stamps, access.arena.stamps.dtype)
+        stamps = self._stamps(access)
         return not self._unordered(stamps, self._per_core(access.cores, access, stamps.ndim)).any()
 
     @staticmethod
@@ -427,22 +441,23 @@ class Checker:
             self._require_defined_lanes(access, values, site)
         ratio = self._ratio(access)
         scaled = access.scaled(ratio)
-        if self.epoch >= SHORT_EPOCHS:
-            access.arena.widen_stamps()
-        kind = access.arena.stamps.dtype
-        raw, dtype, stamps = access.arena.bytes, access.view.element.dtype, access.arena.stamps.view(np.uint8)
+        raw, dtype = access.arena.bytes, access.view.element.dtype
         rank = len(scaled.shape) + 1
         writers = self._per_core(access.cores, access, rank)
-        if self._written_in_launch(access) and scaled.peek(stamps, kind).max() >= (self.launch_epoch << CORE_BITS):
-            old, before = scaled.read(stamps, kind), access.read(raw, dtype)
-            self._compare_writers(access, old, writers, differing(before, plain, rank), frame, site)
+        if self._written_in_launch(access):
+            old = self._stamps(access).reshape(-1, *scaled.shape)
+            if (old >= (self.launch_epoch << CORE_BITS)).any():
+                before = access.read(raw, dtype)
+                self._compare_writers(access, old, writers, differing(before, plain, rank), frame, site)
         mine = (self.epoch << CORE_BITS) | writers
         if epochs is not None:
             mine = (self._per_core(epochs, access, rank) << CORE_BITS) | writers
-        scaled.write(stamps, kind, mine)
+        self.unstamped.append((scaled, mine))
+        if access.view.local:  # it moves when scratchpads grow
+            self._stamp()
         access.write(raw, dtype, plain)
         if access.cores.size > 1 and not _disjoint(scaled):
-            after, last = scaled.read(stamps, kind), access.read(raw, dtype)
+            after, last = self._stamps(access).reshape(-1, *scaled.shape), access.read(raw, dtype)
             wrong = after != mine
             if wrong.any():
                 self._conflict(

@@ -37,6 +37,7 @@ from ktir.interp.dl16 import regions as dl16_regions
 from ktir.interp.extents import poison
 from ktir.interp.groups import run_groups, size_of_groups, uses_scratchpads
 from ktir.interp.ktdp_ops import LAYOUT, argument_attribute
+from ktir.interp.lending import way_of
 from ktir.interp.memory import Memory
 from ktir.interp.numerics import (
     FLOATS,
@@ -54,7 +55,7 @@ from ktir.interp.run import Launch, Run
 from ktir.interp.values import Frame, Site, Tainted, Value
 from ktir.location import Location
 from ktir.machine.description import Machine
-from ktir.machine.memory_arena import Allocation
+from ktir.machine.memory_arena import Allocation, Arena
 
 GUARD = 512
 """Bytes that alignment and guards take beside an array, at most."""
@@ -142,6 +143,7 @@ class CompiledFunction:
         self.grid = grid_of(op)
         self.group = size_of_groups(op)
         self.has_scratchpads = uses_scratchpads(op)
+        self.lends = self.grid is not None and program.observation is None and not uses_buffers(op)
         self._compiled: tuple[Code, int] | None = None
 
     @property
@@ -182,6 +184,11 @@ class CompiledFunction:
         if run.checker is not None:
             run.checker.finish_launch()
         return results
+
+
+def uses_buffers(function: FuncOp) -> bool:
+    """Whether a function makes buffers of its own."""
+    return any(op.name.startswith("memref.") for op in function.walk())
 
 
 def grid_of(op: FuncOp) -> tuple[int, ...] | None:
@@ -289,6 +296,7 @@ class Program:
         """As :func:`execute`, without compiling again what an earlier run compiled."""
         entry = self.entry(name)
         facts = self.facts
+        keep_freed_memory()
         checker = Checker(ordered=facts.ordered) if checks else None
         run = Run(Memory(limit=max_bytes, granule=facts.granule), machine, checker, max_steps, max_bytes)
         given = sum(value.nbytes + GUARD for value in arguments.values() if is_array(value))
@@ -310,6 +318,18 @@ class Program:
         return Execution(outputs, [*binding.result_buffers(), *returned], run.diagnostics, statistics)
 
 
+REUSED_AT_MOST = 32 << 20
+
+
+def keep_freed_memory() -> None:
+    """Lets the values of a run take the memory of earlier ones, instead of fresh pages from the system each time.
+
+    glibc gives freed memory back at once until it has seen a bigger block come and go; 32 MiB is the biggest that
+    counts. Elsewhere this does nothing. The block is never touched.
+    """
+    np.empty(REUSED_AT_MOST - 8192, np.uint8)
+
+
 def _returned(value: Value, entry: CompiledFunction) -> Array:
     site = Site("func.return", "", entry.location)
     if isinstance(value, Tainted):
@@ -326,9 +346,10 @@ def _returned(value: Value, entry: CompiledFunction) -> Array:
 
 @dataclass(slots=True)
 class Pointer:
-    """An array in global memory that an argument points to."""
+    """An array in global memory that an argument points to, or one that is lent to it."""
 
     name: str
+    arena: Arena
     allocation: Allocation
     array: Array
 
@@ -452,16 +473,22 @@ class Binding:
             )
         if array.dtype.kind not in "fiubV":
             raise self._fault(f"argument {name} has elements of type {array.dtype}", "pass an array of numbers")
-        size = array.dtype.itemsize
-        arena = self.run.memory.shared
-        arena.refine(size)
-        allocation = arena.hold(name, np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+        size, contents = array.dtype.itemsize, np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        way = way_of(parameter) if self.entry.lends else None
+        if way is not None and all(element_of(view.view.type).itemsize == size for view in way.views):
+            lent = self.run.memory.lend(parameter, name, contents.copy() if way.stored else contents, size)
+            arena, first, (allocation,) = lent.arena, lent.first, lent.arena.allocations
+        else:
+            arena = self.run.memory.shared
+            arena.refine(size)
+            allocation = arena.hold(name, contents)
+            first = allocation.start // size
         if self.run.checker is not None:
             layout = argument_attribute(parameter, LAYOUT)
-            self.run.checker.declare(allocation, layout.layout if isinstance(layout, StickLayoutAttr) else None)
+            self.run.checker.declare(first * size, layout.layout if isinstance(layout, StickLayoutAttr) else None)
             self.run.checker.fill(allocation)
-        self.pointers.append(Pointer(name, allocation, array))
-        return allocation.start // size
+        self.pointers.append(Pointer(name, arena, allocation, array))
+        return first
 
     # -------------------------------------------------------------------------------------------------- given addresses
 
@@ -511,12 +538,13 @@ class Binding:
     def outputs(self) -> dict[str, Array]:
         """The arrays that were stored to, with the shapes they were passed in."""
         found: dict[str, Array] = {}
-        arena = self.run.memory.shared
         for pointer in self.pointers:
-            allocation = pointer.allocation
-            if any(low < allocation.stop and allocation.start <= high for low, high in self.run.stored.values()):
+            arena, allocation = pointer.arena, pointer.allocation
+            ranges = [each for (_, where), each in self.run.stored.items() if where is arena]
+            if any(low < allocation.stop and allocation.start <= high for low, high in ranges):
                 raw = arena.bytes[allocation.start : allocation.stop]
-                found[pointer.name] = raw.view(pointer.array.dtype).reshape(pointer.array.shape).copy()
+                values = raw.view(pointer.array.dtype).reshape(pointer.array.shape)
+                found[pointer.name] = values.copy() if arena is self.run.memory.shared else values
         for _, buffer in self.buffers:
             if buffer.stored:
                 found[buffer.name] = buffer.values

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from xdsl.ir import Operation
@@ -42,8 +42,9 @@ def uses_scratchpads(kernel: Operation) -> bool:
 def run_groups(run: Run, cores: Array, size: int, work: RunGroup, *, independent: bool) -> None:
     """Runs ``size`` cores at a time; several groups at once where they are ``independent``."""
     groups = [cores[first : first + size] for first in range(0, len(cores), size)]
-    torch = cast(Any, sys.modules.get("torch"))
-    threads = torch.get_num_threads() if torch is not None and run.checker is None and independent else 1
+    torch, threads, use_threads = sys.modules.get("torch"), 1, ignore
+    if torch is not None and run.checker is None and independent:
+        threads, use_threads = torch.get_num_threads(), torch.set_num_threads
     if min(threads, len(groups)) < 2:
         for group in groups:
             work(run, group)
@@ -51,7 +52,7 @@ def run_groups(run: Run, cores: Array, size: int, work: RunGroup, *, independent
     parts = [run.part() for _ in groups]
 
     def one(part: Run, group: Array) -> None:
-        torch.set_num_threads(threads)  # what a thread starts with depends on what others do at that moment
+        use_threads(threads)  # what a thread starts with depends on what others do at that moment
         with np.errstate(all="ignore"):
             work(part, group)
 
@@ -60,6 +61,10 @@ def run_groups(run: Run, cores: Array, size: int, work: RunGroup, *, independent
             done.result()  # raises what the first of them raised, as running in order does
     for part in parts:
         run.take_over(part)
+
+
+def ignore(threads: int) -> None:
+    """Nothing, where there is no torch."""
 
 
 __all__: Sequence[str] = ["run_groups", "size_of_groups", "uses_scratchpads"]

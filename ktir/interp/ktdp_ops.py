@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects.builtin import ArrayAttr
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineMap, AffineSet
 
 from ktir.dialect.ktdp.attrs import StickLayoutAttr
@@ -35,6 +35,7 @@ from ktir.errors import (
 from ktir.interp.compile import CompileOperation, FunctionCompiler, Step, element_of, shape_of
 from ktir.interp.expressions import NotRectangular, Pattern, apply, evaluators, pattern, permutation
 from ktir.interp.extents import Mixed, evaluate, uniform
+from ktir.interp.lending import pointer_of
 from ktir.interp.memory import (
     Access,
     DistributedView,
@@ -75,7 +76,8 @@ def memory_view(compiler: FunctionCompiler, op: Operation) -> Step:
     sizes = _mixed(compiler, op.mixed_sizes())
     strides = _mixed(compiler, op.mixed_strides())
     dynamic = tuple(slot for _, slot in sizes if slot is not None)
-    argument = pointer_argument(op.offset)
+    pointer = pointer_of(op.offset)
+    argument = None if pointer is None else pointer.name_hint or f"arg{pointer.index}"
     prototype = View(
         op.space.kind == "ct_local",
         op.space.core,
@@ -100,9 +102,11 @@ def memory_view(compiler: FunctionCompiler, op: Operation) -> Step:
         if marked is None and checked is not None and not prototype.local and isinstance(start, int):
             known = checked.layouts.get(start * prototype.element.itemsize)
             marked = None if known is None else undefined_padding(known)
+        lent = None if pointer is None else frame.run.memory.lent.get(pointer)
         regs[out] = replace(
             prototype,
-            offset=start,
+            offset=start if lent is None else start - lent.first,
+            lent=None if lent is None else lent.arena,
             sizes=tuple(_collapsed(size) for size in evaluate(sizes, frame, site)),
             strides=tuple(_collapsed(stride) for stride in evaluate(strides, frame, site)),
             symbols=tuple(regs[slot] for slot in dynamic),
@@ -124,19 +128,6 @@ def _mixed(compiler: FunctionCompiler, numbers: Sequence[int | SSAValue]) -> Mix
 def _collapsed(value: Any) -> Any:
     """A number that is the same on all cores as one number."""
     return int(value[0]) if is_array(value) and (value == value[0]).all() else value
-
-
-def pointer_argument(value: SSAValue) -> str | None:
-    """The name of the function argument that ``value`` is, or is counted from."""
-    while not isinstance(value, BlockArgument):
-        owner = value.owner
-        if not isinstance(owner, Operation) or owner.name not in ("arith.addi", "arith.subi"):
-            return None
-        value = owner.operands[0]
-    block = value.block
-    if not isinstance(block, Block) or block.parent_op() is None or block.parent_op().name != "func.func":  # type: ignore[union-attr]
-        return None
-    return value.name_hint or f"arg{value.index}"
 
 
 def view_layout(op: ConstructMemoryViewOp) -> StickLayout | None:

@@ -15,15 +15,19 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineSet
 
 from ktir.errors import DistributedViewHole, OutOfBounds
 from ktir.interp.expressions import Pattern, member
+from ktir.interp.lending import Lent
 from ktir.interp.numerics import I64, Array, ElementType, Scalar, is_array
 from ktir.interp.values import Frame, Site, rows_of_scalars
 from ktir.machine.memory_arena import Arena
 
 ENDLESS = 1 << 62
+LENT = 1 << 40
+"""The address from which lent arrays have theirs, where no global memory is."""
 SMALL = 64
 """Elements per core up to which gathering by index is faster than one strided copy per core."""
 
@@ -36,6 +40,17 @@ class Memory:
         self.shared = Arena("global", limit=limit, granule=granule)
         self.local = Arena("scratchpad", limit=limit, granule=granule)
         self.cores, self.span = 0, 0
+        self.lent: dict[SSAValue, Lent] = {}
+        self._lent_bytes = 0
+
+    def lend(self, pointer: SSAValue, name: str, contents: Array, itemsize: int) -> Lent:
+        """Lets a kernel use ``contents``, bytes of elements of ``itemsize``, through a pointer; no copy is made."""
+        first = -(-(LENT + self._lent_bytes) // itemsize)
+        self._lent_bytes += contents.size + itemsize
+        if self.shared.size + self._lent_bytes > self.limit:
+            self.shared.require_room(self.shared.size + self._lent_bytes)
+        lent = self.lent[pointer] = Lent(Arena.over(name, contents, granule=itemsize), first)
+        return lent
 
     def provide_cores(self, cores: int) -> None:
         """Makes sure that ``cores`` scratchpads exist."""
@@ -80,6 +95,7 @@ class View:
     padding: Array | None = None
     argument: str | None = None
     ragged: tuple[int, ...] = ()
+    lent: Arena | None = None
 
     def rows(self, rows: Array, n: int) -> View:
         if all(isinstance(each, int) for each in (self.offset, *self.sizes, *self.strides)):
@@ -95,6 +111,8 @@ class View:
     def start(self, frame: Frame) -> tuple[Arena, Scalar]:
         """The arena and the place of the first element."""
         memory = frame.run.memory
+        if self.lent is not None:
+            return self.lent, self.offset
         if not self.local:
             return memory.shared, self.offset
         return memory.local, self.owner(frame) * (memory.span // self.element.itemsize) + self.offset
@@ -495,18 +513,20 @@ def settle(access: Access, frame: Frame, site: Site) -> Access:
     if view.local:
         return _settle_local(access, frame, site)
     low, high = access.limits()
-    if low < 0 or (high + 1) * size > access.arena.size:
-        raise outside_memory(access, low, high, site)
-    if frame.run.checker is not None:
+    outside = low < 0 or (high + 1) * size > access.arena.size
+    if frame.run.checker is not None and (view.lent is not None or not outside):
         frame.run.checker.within_allocation(access, low, high, frame, site)
+    if outside:
+        raise outside_memory(access, low, high, site)
     return access
 
 
 def outside_memory(access: Access, low: int, high: int, site: Site) -> Exception:
     view, size = access.view, access.view.element.itemsize
+    memory = "global memory" if view.lent is None else f"argument {access.arena.name}"
     return site.fail(
         OutOfBounds,
-        f"touches bytes {low * size} to {(high + 1) * size - 1} of global memory through %{view.name}, "
+        f"touches bytes {low * size} to {(high + 1) * size - 1} of {memory} through %{view.name}, "
         f"which has {access.arena.size} bytes",
         "keep the access inside an argument, a buffer or a placed region",
     )

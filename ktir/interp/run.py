@@ -14,6 +14,7 @@ from ktir.interp.numerics import Array
 from ktir.interp.values import Frame, Site, Tainted, Value
 from ktir.location import Location
 from ktir.machine.description import Machine
+from ktir.machine.memory_arena import Arena
 
 if TYPE_CHECKING:
     from ktir.interp.checks import Checker
@@ -53,7 +54,8 @@ class Run:
     launches: int = 0
     diagnostics: list[Diagnostic] = field(default_factory=lambda: [])
     depth: int = 0
-    stored: dict[Site, tuple[int, int]] = field(default_factory=lambda: {})
+    stored: dict[tuple[Site, Arena], tuple[int, int]] = field(default_factory=lambda: {})
+    """The range of bytes that each operation stored to."""
     in_order: set[Site] = field(default_factory=lambda: set())
     """Loops whose iterations were found to meet in memory."""
 
@@ -77,9 +79,9 @@ class Run:
         self.in_order |= part.in_order
         for diagnostic in part.diagnostics:
             self.warn(diagnostic)
-        for site, (low, high) in part.stored.items():
-            known_low, known_high = self.stored.get(site, (low, high))
-            self.stored[site] = min(low, known_low), max(high, known_high)
+        for key, (low, high) in part.stored.items():
+            known_low, known_high = self.stored.get(key, (low, high))
+            self.stored[key] = min(low, known_low), max(high, known_high)
 
     def note_store(self, access: Access, site: Site) -> None:
         """Widens the range of global bytes that an operation stored to."""
@@ -87,8 +89,9 @@ class Run:
             return
         low, high = access.limits()
         size = access.view.element.itemsize
-        known_low, known_high = self.stored.get(site, (low * size, high * size))
-        self.stored[site] = (min(low * size, known_low), max((high + 1) * size - 1, known_high))
+        key = site, access.arena
+        known_low, known_high = self.stored.get(key, (low * size, high * size))
+        self.stored[key] = (min(low * size, known_low), max((high + 1) * size - 1, known_high))
 
     def warn(self, diagnostic: Diagnostic) -> None:
         """Notes a finding, once per place."""

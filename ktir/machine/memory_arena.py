@@ -62,6 +62,14 @@ class Arena:
         self._stamps: Array | None = None
         self.grow(size)
 
+    @staticmethod
+    def over(name: str, contents: Array, *, granule: int) -> Arena:
+        """An arena that is one allocation, in the memory that ``contents`` has already."""
+        arena = Arena(name, limit=contents.size, granule=granule)
+        arena.bytes = arena._room = contents
+        arena._listed(Allocation(name, 0, contents.size))
+        return arena
+
     @property
     def size(self) -> int:
         return self.bytes.size
@@ -89,16 +97,20 @@ class Arena:
 
     def _extend(self, size: int) -> None:
         """Makes room for ``size`` bytes, more than before, and says nothing of what is in the new ones."""
-        if size > self.limit:
-            raise LimitExceeded(
-                f"{self.name} memory of {size} bytes is more than the {self.limit} that a run may use",
-                remedy="raise max_bytes, or use smaller arrays",
-            )
+        self.require_room(size)
         size = -(-size // ALIGNMENT) * ALIGNMENT
         if size > self._room.size:
             self.reserve(max(size, min(2 * self.size, self.limit)))
         self.bytes = self._room[:size]
         self._typed.clear()
+
+    def require_room(self, size: int) -> None:
+        """Raises :class:`LimitExceeded` where ``size`` bytes are more than the limit."""
+        if size > self.limit:
+            raise LimitExceeded(
+                f"{self.name} memory of {size} bytes is more than the {self.limit} that a run may use",
+                remedy="raise max_bytes, or use smaller arrays",
+            )
 
     def respace(self, parts: int, old: int, new: int) -> None:
         """Moves ``parts`` equal pieces of ``old`` bytes apart, to ``new`` bytes each, keeping their contents."""
