@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
@@ -41,6 +42,27 @@ class Buffer:
 
 
 @dataclass(frozen=True, eq=False)
+class Owned:
+    """The coordinates a partition owns: the half-open ranges of ``box``, or of these the ``points`` given by row."""
+
+    box: tuple[tuple[int, int], ...]
+    points: Integers | None = None
+
+    @cached_property
+    def members(self) -> frozenset[tuple[int, ...]]:
+        """Every coordinate."""
+        points = product(*(range(*ends) for ends in self.box)) if self.points is None else self.points.tolist()
+        return frozenset(tuple(point) for point in points)
+
+    def meets(self, other: Owned) -> bool:
+        """Whether the two share a coordinate."""
+        boxes = zip(self.box, other.box, strict=True)
+        if not all(max(a[0], b[0]) < min(a[1], b[1]) for a, b in boxes):
+            return False
+        return self.points is other.points is None or not self.members.isdisjoint(other.members)
+
+
+@dataclass(frozen=True, eq=False)
 class View:
     """A view's address arithmetic, in elements. ``owner``: the core whose scratchpad it is in, None: its own.
 
@@ -54,7 +76,7 @@ class View:
     space: Literal["global", "ct_local"]
     owner: int | None
     element: Attribute
-    owned: tuple[tuple[int, int], ...] | None
+    owned: Owned | None
     ragged: frozenset[int]
     frame: Frame
 
@@ -69,7 +91,7 @@ class View:
 
 @dataclass(frozen=True, eq=False)
 class DistributedView:
-    """Partitions that share one coordinate space; each owns the box ``owned`` of it."""
+    """Partitions that share one coordinate space; each owns its part of it."""
 
     operation: Operation
     partitions: tuple[View, ...]
@@ -84,7 +106,8 @@ class DistributedView:
 class Tile:
     """The coordinates ``lower[d] <= c[d] <= upper[d]`` of ``view``, or where ``steps`` is given ``lower`` plus each of
     its rows. ``shape`` is the type's; ``touched`` the shape that the set and the order give, where they are constant.
-    ``lookups`` are the reads of index views that an access makes first; each of them ``is_lookup``.
+    ``lookups`` are the reads of index views that an access makes first; each of them ``is_lookup``. The ends are inside
+    the view along ragged dimensions; whether the tile goes on beyond them is ``may_pass_the_end``.
     """
 
     operation: Operation
@@ -97,6 +120,7 @@ class Tile:
     steps: Integers | None = None
     lookups: tuple[Tile, ...] = ()
     is_lookup: bool = False
+    may_pass_the_end: bool = False
     exact: bool = True
 
 

@@ -12,7 +12,7 @@ from typing import cast
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 
-from ktir.analysis.accesses import Access, DistributedView, Tile, element_of
+from ktir.analysis.accesses import Access, DistributedView, Owned, Tile, element_of
 from ktir.analysis.findings import Answer, answer, proven
 from ktir.analysis.launches import Program
 from ktir.dialect import ktdp
@@ -66,7 +66,11 @@ def element_conflict(access: Access) -> Iterator[Diagnostic]:
 def shared_coordinates(view: DistributedView) -> Iterator[Diagnostic]:
     """Partitions that own the same coordinates once their sizes are known."""
     operation = cast("ktdp.ConstructDistributedMemoryViewOp", view.operation)
-    yield from overlap_doubts(operation, [part.owned for part in view.partitions])
+    yield from overlap_doubts(operation, [boxed(part.owned) for part in view.partitions])
+
+
+def boxed(owned: Owned | None) -> tuple[tuple[int, int], ...] | None:
+    return None if owned is None or owned.points is not None else owned.box
 
 
 def shape_conflict(tile: Tile) -> Iterator[Diagnostic]:

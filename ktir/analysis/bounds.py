@@ -6,9 +6,8 @@ and coordinates that both depend on the same argument are compared as forms.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import combinations
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,10 +131,11 @@ def size_of_region(footprint: Footprint, launch: Launch) -> int | None:
 
 
 def holes(access: Access, view: DistributedView) -> Iterator[Diagnostic]:
-    """Coordinates that no partition owns; decided where partitions are disjoint boxes."""
-    owned = [part.owned for part in view.partitions]
+    """Coordinates that no partition owns; decided where partitions are disjoint."""
+    owned = [part.owned for part in view.partitions if part.owned is not None]
     known = access.tile.exact and all(v.known for v in (*access.tile.lower, *access.tile.upper))
-    if None in owned or not known or any(overlapping(cast("list[Box]", owned))):
+    apart = not any(a.meets(b) for a, b in combinations(owned, 2))
+    if len(owned) < len(view.partitions) or not known or not apart:
         yield unknown(
             access.operation, f"whether every coordinate of {view.name} that is touched is owned is not decided"
         )
@@ -148,8 +148,8 @@ def holes(access: Access, view: DistributedView) -> Iterator[Diagnostic]:
         return
     wanted = volume(whole.point, whole.extent, access.frame.points)
     given = np.zeros(access.frame.points, np.int64)
-    for box in cast("list[Box]", owned):
-        part = coordinate_boxes(access, box)
+    for owner in owned:
+        part = coordinate_boxes(access, owner)
         if part is not None:
             given = given + volume(part.point, part.extent, access.frame.points)
     hit = (given < wanted) & access.frame.certain
@@ -166,14 +166,6 @@ def holes(access: Access, view: DistributedView) -> Iterator[Diagnostic]:
         yield unknown(access.operation, f"a hole of {view.name} may be touched on a path that is not decided")
 
 
-Box = tuple[tuple[int, int], ...]
-
-
 def volume(point: NDArray[np.int64], extent: NDArray[np.int64], points: int) -> NDArray[np.int64]:
     """Elements of the boxes of each point."""
     return np.bincount(point, extent.prod(1), points).astype(np.int64)
-
-
-def overlapping(boxes: Sequence[Box]) -> Iterator[bool]:
-    for a, b in combinations(boxes, 2):
-        yield all(max(p[0], q[0]) < min(p[1], q[1]) for p, q in zip(a, b, strict=True))

@@ -72,6 +72,8 @@ class Evaluator:
         match op:
             case scf.ForOp():
                 self.loop(op, frame)
+            case scf.ParallelOp():
+                self.nest(op, frame)
             case scf.IfOp():
                 self.branch(op, frame)
             case func.CallOp():
@@ -149,8 +151,34 @@ class Evaluator:
             elif op.results:
                 self.bind(op.results, [self.known.get(v) for v in op.iter_args])
             return
-        inner, number, counter = symbolic(op, frame, lower, upper, by, trips)
+        name = op.body.block.args[0].name_hint or "i"
+        inner, number, counter = symbolic(name, frame, lower, upper, by, trips)
         self.body(op, loop, inner, counter, number)
+
+    def nest(self, op: scf.ParallelOp, frame: Frame) -> None:
+        """A parallel loop: one loop inside the other, the last one innermost."""
+        outer = self.loops
+        for name, low, high, step in zip(op.body.block.args, op.lowerBound, op.upperBound, op.step, strict=True):
+            lower, upper, by = (self.value(v, frame) for v in (low, high, step))
+            trips = trip_count(lower, upper, by.literal, frame)
+            loop = Loop(op, frame, by, trips)
+            self.enter_loop(loop)
+            self.loops = (*self.loops, loop)
+            if by.literal is None or by.literal <= 0:
+                frame = frame.doubtful()
+                counter = ranges.symbol(name.name_hint or "i", frame)
+            elif trips.known and int(np.broadcast_to(trips.constant, frame.points).sum()) <= POINT_LIMIT:
+                frame, number = listed(frame, np.broadcast_to(trips.constant, frame.points))
+                counter = lower.at(frame) + ranges.scale(number, np.asarray(by.literal))
+            else:
+                frame, _, counter = symbolic(name.name_hint or "i", frame, lower, upper, by.literal, trips)
+            self.known[name] = counter
+        start = self.order
+        if frame.points:
+            self.block(op.body.block, frame)
+        for loop in self.loops[len(outer) :]:
+            self.leave_loop(loop, start)
+        self.loops = outer
 
     def body(self, op: scf.ForOp, loop: Loop, frame: Frame, counter: Value, number: Value | None) -> None:
         """Follow a loop's body; carried integers are followed where each step adds the same to them."""
@@ -212,10 +240,9 @@ def listed(frame: Frame, counts: Integers) -> tuple[Frame, Value]:
 
 
 def symbolic(
-    op: scf.ForOp, frame: Frame, lower: Value, upper: Value, step: int, trips: Value
+    name: str, frame: Frame, lower: Value, upper: Value, step: int, trips: Value
 ) -> tuple[Frame, Value, Value]:
     """The frame of a loop that is not listed, a symbol for the number of the iteration, and the counter."""
-    name = op.body.block.args[0].name_hint or "i"
     least, most = (np.broadcast_to(b, frame.points) for b in (trips.lower(), trips.upper()))
     points = np.flatnonzero(most > 0)
     inner = frame.within(points, least[points] > 0)

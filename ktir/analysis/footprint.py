@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ktir.analysis import ranges
-from ktir.analysis.accesses import Access, Buffer, Launch, View
+from ktir.analysis.accesses import Access, Buffer, Launch, Owned, View
 from ktir.analysis.ranges import Frame, Integers, Symbol, Value
 
 RUN_LIMIT = 1 << 21
@@ -104,7 +104,7 @@ def footprints(access: Access) -> list[Footprint] | None:
     return [part for part in cast("list[Footprint]", parts) if len(part.start)]
 
 
-def of_view(access: Access, view: View, owned: tuple[tuple[int, int], ...] | None) -> Footprint | None:
+def of_view(access: Access, view: View, owned: Owned | None) -> Footprint | None:
     """The footprint in one view; coordinates of a partition are those it owns, counted from their corner."""
     exact = exact_runs(access, view, owned)
     return exact if exact is not None else hull(access, view, owned)
@@ -118,7 +118,7 @@ def byte_value(view: View, coordinates: Sequence[Value], frame: Frame) -> Value:
     return ranges.scale(total, np.asarray(view.element_bytes))
 
 
-def hull(access: Access, view: View, owned: tuple[tuple[int, int], ...] | None) -> Footprint | None:
+def hull(access: Access, view: View, owned: Owned | None) -> Footprint | None:
     """One run per point that holds all that is touched there."""
     frame = access.frame
     ends = [byte_value(view, corner, frame) for corner in corners(access, view, owned)]
@@ -126,8 +126,10 @@ def hull(access: Access, view: View, owned: tuple[tuple[int, int], ...] | None) 
     if region is None or any(region_of(view, e) != region for e in ends):
         return None
     without = [Value(e.constant, {s: c for s, c in e.terms.items() if not s.pointer}, e.frame) for e in ends]
-    start = np.minimum.reduce([np.broadcast_to(e.lower(), frame.points) for e in without])
-    stop = np.maximum.reduce([np.broadcast_to(e.upper(), frame.points) for e in without]) + view.element_bytes
+    signed = all(bool((s.lower() >= 0).all()) or bool((s.upper() <= 0).all()) for s in view.strides)
+    first, last = (without[:1], without[1:]) if signed else (without, without)
+    start = np.minimum.reduce([np.broadcast_to(e.lower(), frame.points) for e in first])
+    stop = np.maximum.reduce([np.broadcast_to(e.upper(), frame.points) for e in last]) + view.element_bytes
     if not (np.isfinite(start).all() and np.isfinite(stop).all()):
         return None
     rows = np.stack([frame.core, start.astype(np.int64), stop.astype(np.int64)], 1)
@@ -136,13 +138,13 @@ def hull(access: Access, view: View, owned: tuple[tuple[int, int], ...] | None) 
     return placed(access, view, region, unique[:, 0], unique[:, 1], unique[:, 2], certain, exact=False)
 
 
-def corners(access: Access, view: View, owned: tuple[tuple[int, int], ...] | None) -> Iterator[tuple[Value, ...]]:
-    """The coordinates at which a box has its least and its greatest address, whatever the signs of the strides."""
+def corners(access: Access, view: View, owned: Owned | None) -> Iterator[tuple[Value, ...]]:
+    """The coordinates at which a box has its least and its greatest address, where the strides' signs are known."""
     if owned is None:
         ends = zip(access.tile.lower, access.tile.upper, view.sizes, strict=True)
         pairs = [inside(low, high, size) for low, high, size in ends]
     else:
-        pairs = [(ranges.constant(0), ranges.constant(stop - start - 1)) for start, stop in owned]
+        pairs = [(ranges.constant(0), ranges.constant(stop - start - 1)) for start, stop in owned.box]
     negative = [bool((stride.lower() < 0).any()) for stride in view.strides]
     yield tuple(high if n else low for (low, high), n in zip(pairs, negative, strict=True))
     yield tuple(low if n else high for (low, high), n in zip(pairs, negative, strict=True))
@@ -155,7 +157,7 @@ def inside(low: Value, high: Value, size: Value) -> tuple[Value, Value]:
     return low if known[0] else ranges.constant(0), high if known[1] else size - ranges.constant(1)
 
 
-def exact_runs(access: Access, view: View, owned: tuple[tuple[int, int], ...] | None) -> Footprint | None:
+def exact_runs(access: Access, view: View, owned: Owned | None) -> Footprint | None:
     """The runs of an access whose coordinates and strides are known at every point."""
     tile, frame = access.tile, access.frame
     strides = [s.literal for s in view.strides]
@@ -186,7 +188,7 @@ class Boxes:
     extent: Integers
 
 
-def coordinate_boxes(access: Access, owned: tuple[tuple[int, int], ...] | None) -> Boxes | None:
+def coordinate_boxes(access: Access, owned: Owned | None) -> Boxes | None:
     """The boxes an access touches; inside ``owned`` and counted from its corner where that is given."""
     tile, frame = access.tile, access.frame
     rank = len(tile.lower)
@@ -204,7 +206,14 @@ def coordinate_boxes(access: Access, owned: tuple[tuple[int, int], ...] | None) 
         lower = (base[:, None, :] + tile.steps[None, :, :]).reshape(-1, rank)
         upper, point = lower, np.repeat(point, len(tile.steps))
     if owned is not None:
-        start, stop = (np.array(ends, np.int64) for ends in zip(*owned, strict=True))
+        start, stop = (np.array(ends, np.int64) for ends in zip(*owned.box, strict=True))
+        if owned.points is not None:
+            if len(point) * len(owned.points) > RUN_LIMIT:
+                return None
+            held = (lower[:, None] <= owned.points).all(2) & (owned.points <= upper[:, None]).all(2)
+            rows, members = np.nonzero(held)
+            lower, point = owned.points[members], point[rows]
+            upper = lower
         lower, upper = np.maximum(lower, start) - start, np.minimum(upper, stop - 1) - start
     extent = upper - lower + 1
     filled = (extent > 0).all(1)

@@ -34,6 +34,9 @@ def check_initialisation(program: Program) -> Iterator[Answer]:
                 if access.kind == "write":
                     written[footprint.region].append(footprint)
         for access in launch.accesses:
+            if access.kind == "read" and access.tile.may_pass_the_end:
+                question = f"whether what is read beyond the end of {access.tile.view.name} is used is not decided"
+                yield answer("initialisation", [unknown(access.operation, question)])
             for footprint in access.footprints or () if access.kind == "read" else ():
                 stores = written[footprint.region]
                 buffer = buffer_of(footprint, launch)

@@ -14,8 +14,8 @@ their verifiers do not look; what is checked here is numbered as in the dialect'
 
 R1 and R11 belong to the operations' own verifiers. A set that has no constant bounds is not judged.
 
-The reference refuses a program that breaks a rule. Run all the same, it stops for R3 and R8, and for tiles that the
-grid does not have.
+The reference refuses a program that breaks a rule. Run all the same, it stops where a consume is left with no producer
+or with several (R3, R8), and for producers that the grid does not have; other producers that are none are passed over.
 
 Words. group: tiles that exchange with each other. dependency: the producers whose contribution a consumer takes.
 taker: the operation of an exchange that takes what was produced. R5 to R7, R9 and R12 are about experimental ones,
@@ -237,14 +237,14 @@ def share_breaches(
 def source_breaches(
     taker: Taker, group: int, consumer: int, named: Sequence[int], producers: Set[int]
 ) -> Iterator[Breach]:
-    strangers = [source for source in named if source not in producers]
+    strangers, heard = ([s for s in named if (s in producers) is known] for known in (False, True))
     if strangers:
         yield Breach(
             taker,
             "R3",
             f"producer_dependency_per_consumer for consumer {consumer} group {group} references producer tile "
             f"{strangers[0]} which is not in producer_tiles_per_group",
-            waits=consumer,
+            waits=consumer if isinstance(taker, ktdp.InterTileConsumeOp) and len(heard) != 1 else None,
         )
     if isinstance(taker, ktdp.InterTileConsumeOp) and len(named) != 1:
         yield Breach(
@@ -252,7 +252,7 @@ def source_breaches(
             "R8",
             f"consumer tile {consumer} in group {group} depends on {len(named)} producers; inter_tile_consume "
             "delivers one contribution per consumer tile, so exactly one is required",
-            waits=consumer,
+            waits=consumer if len(heard) != 1 else None,
         )
 
 

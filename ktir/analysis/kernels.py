@@ -20,7 +20,7 @@ from ktir.analysis.evaluation import Evaluator, signed_range
 from ktir.analysis.footprint import buffer_behind
 from ktir.analysis.ranges import Frame, Value
 from ktir.analysis.scalar_operations import DIVISIONS, bits_of
-from ktir.analysis.set_extents import owned_box, permuted, set_extent, variable
+from ktir.analysis.set_extents import owned_part, permuted, set_extent, variable
 from ktir.dialect import ktdp
 from ktir.dialect.ktdp.shares import ShareOperation
 
@@ -118,7 +118,7 @@ class Walker(Evaluator):
             space.kind if space else "global",
             space.core if space else None,
             element_of(op.view.type),
-            owned_box(op, sizes),
+            owned_part(op, sizes),
             ragged_dims(op),
             frame,
         )
@@ -148,11 +148,14 @@ class Walker(Evaluator):
         low, high, steps, count, exact = extent
         lower, upper = (tuple(b + e for b, e in zip(base, ends, strict=True)) for ends in (low, high))
         touched = permuted(low, high, op.access_tile_order.data)
+        beyond = False
         if isinstance(view, View) and view.ragged:
-            ends = enumerate(zip(upper, view.sizes, strict=True))
-            upper = tuple(ranges.least(e, s - ranges.constant(1)) if d in view.ragged else e for d, (e, s) in ends)
+            last = {d: view.sizes[d] - ranges.constant(1) for d in view.ragged}
+            beyond = any(bool(((upper[d] - last[d]).upper() > 0).any()) for d in last)
+            upper = tuple(ranges.least(end, last[d]) if d in last else end for d, end in enumerate(upper))
             exact = exact and steps is None
-        self.keep(op.tile, Tile(op, view, lower, upper, shape, touched, count, steps, exact=exact))
+        made = Tile(op, view, lower, upper, shape, touched, count, steps, may_pass_the_end=beyond, exact=exact)
+        self.keep(op.tile, made)
 
     def keep(self, result: SSAValue, tile: Tile) -> None:
         self.known[result] = tile

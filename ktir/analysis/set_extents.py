@@ -10,6 +10,7 @@ import numpy as np
 from xdsl.ir.affine import AffineConstraintKind, AffineExpr, AffineMap, AffineSet
 
 from ktir.analysis import ranges
+from ktir.analysis.accesses import Owned
 from ktir.analysis.ranges import Frame, Integers, Value
 from ktir.dialect import ktdp
 from ktir.dialect.ktdp.doubts import ordered
@@ -28,15 +29,17 @@ def variable(position: int, low: Value, high: Value, frame: Frame) -> Value:
     return low + ranges.symbol(f"d{position}", frame, 0.0, span, attained=known)
 
 
-def owned_box(op: ktdp.ConstructMemoryViewOp, sizes: Sequence[Value]) -> tuple[tuple[int, int], ...] | None:
-    """The coordinates a view owns as half-open ranges, where they are a constant box."""
+def owned_part(op: ktdp.ConstructMemoryViewOp, sizes: Sequence[Value]) -> Owned | None:
+    """The coordinates a view owns, where its set is a constant box or small enough to list."""
     literals = [s.literal for s in sizes]
     if op.coordinate_set is None:
-        return None if None in literals else tuple((0, cast(int, s)) for s in literals)
+        return None if None in literals else Owned(tuple((0, cast(int, s)) for s in literals))
     dynamic = [s.literal for s, e in zip(sizes, op.mixed_sizes(), strict=True) if not isinstance(e, int)]
-    if None in dynamic:
+    extent = None if None in dynamic else constant_extent(op.coordinate_set.data, cast("list[int]", dynamic))
+    if extent is None or not extent[4]:
         return None
-    return sets.as_box(op.coordinate_set.data, cast("list[int]", dynamic))
+    ends = zip(*([cast(int, value.literal) for value in side] for side in extent[:2]), strict=True)
+    return Owned(tuple((low, high + 1) for low, high in ends), extent[2])
 
 
 SetExtent: TypeAlias = "tuple[list[Value], list[Value], Integers | None, int | None, bool]"

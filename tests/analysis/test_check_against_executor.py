@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from ktir.analysis.check import examine
@@ -17,30 +17,34 @@ from ktir.dialect.text.parser import parse_module
 from ktir.errors import ArgumentError, ExecutionError, KtirError, LimitExceeded, OutOfBounds
 from ktir.interp.executor import execute
 from tests.naive.differential import arrays
-from tests.naive.programs import Program, programs
+from tests.naive.programs import Program, program
 from tests.settings import examples
 
 NO_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)
-"""Shrinking a program of this size takes minutes; the one found is small enough to read."""
+"""Another number gives another program, not a smaller one."""
 
-SLOW_TO_DRAW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+LEGAL_DOUBTS = {"IncompleteCoverage", "AccumulatesOntoEmpty", "VerifyError"}
+"""What generated programs do, and people seldom mean; the last: dependencies that name tiles of other groups (R3)."""
+
+SEEDS = st.integers(0, 2**62)
 
 
-@settings(max_examples=examples(400), deadline=None, phases=NO_SHRINKING, suppress_health_check=SLOW_TO_DRAW)
-@given(programs())
-def test_a_correct_program_gets_no_error_and_no_warning(program: Program) -> None:
-    found = examine(
-        parse_module(program.text, "program.ktir", context=create_context(experimental=True)), None
-    ).findings
-    assert not [d for d in found if d.severity == "error"], program.text
-    open_ = [d for d in found if d.severity == "note"]
-    assert not open_ or "ind(" in program.text, program.text
+@settings(max_examples=examples(400), deadline=None, phases=NO_SHRINKING)
+@given(SEEDS)
+def test_a_correct_program_is_not_complained_of_and_little_stays_open(seed: int) -> None:
+    """Only where a gather or a while loop goes is not known, and what becomes of a tile's lanes beyond a ragged end."""
+    text = program(seed).text
+    examination = examine(parse_module(text, "program.ktir", context=create_context(experimental=True)), None)
+    assert {d.code for d in examination.findings if d.severity != "note"} <= LEGAL_DOUBTS, text
+    asked_in_vain = {topic for topic, tally in examination.tallies.items() if tally.unknown}
+    allowed = {"bounds": ("ind(", "scf.while"), "initialisation": ("memref<?",)}
+    assert all(any(word in text for word in allowed.get(topic, ())) for topic in asked_in_vain), text
 
 
 @st.composite
 def mutated(draw: st.DrawFn) -> Program:
     """A program with one integer of its index arithmetic, tiles or sets changed."""
-    program = draw(programs())
+    made = program(draw(SEEDS))
     places = [
         m.span(1)
         for pattern in (
@@ -52,14 +56,14 @@ def mutated(draw: st.DrawFn) -> Program:
             r"strides: \[(\d+)",
             r"grid = \[(\d+)",
         )
-        for m in re.finditer(pattern, program.text)
+        for m in re.finditer(pattern, made.text)
     ]
     start, stop = draw(st.sampled_from(places))
     number = draw(st.integers(0, 9))
-    return replace(program, text=program.text[:start] + str(number) + program.text[stop:])
+    return replace(made, text=made.text[:start] + str(number) + made.text[stop:])
 
 
-@settings(max_examples=examples(1000), deadline=None, phases=NO_SHRINKING, suppress_health_check=SLOW_TO_DRAW)
+@settings(max_examples=examples(1000), deadline=None, phases=NO_SHRINKING)
 @given(mutated())
 def test_proven_faults_happen_and_faults_that_happen_are_not_ruled_out(program: Program) -> None:
     try:
