@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, cast
 
+from ktir.backends.dataflow.expression import at
 from ktir.backends.dataflow.steady_state import SteadyState
 from ktir.backends.dataflow.token_machine import Actor, TokenMachine, TokenQueue, TokenRing
-from ktir.backends.dataflow.unit_program import Instruction, Program
+from ktir.backends.dataflow.unit_program import Branch, Instruction, LoopStart, Program, UnitCode
 from ktir.errors import DataflowDeadlock, LimitExceeded
 
 MOST_QUANTA: Final = 64
@@ -39,7 +40,7 @@ def run_to_verdict(
     ``depths`` and ``slots`` replace what queues and buffers declare, in order of declaration. The cost does not grow
     with the counts of loops.
     """
-    machine = TokenMachine(program, depths, slots)
+    machine = TokenMachine(representatives(program), depths, slots)
     steady = SteadyState(machine, MOST_QUANTA)
     ready = deque(machine.actors)
     steps = 0
@@ -97,6 +98,35 @@ def minimal_depths(program: Program) -> Depths | None:
         {queue.name: depth for queue, depth in zip(program.queues, capacities, strict=False)},
         {b.name: slots for b, slots in zip(program.buffers, capacities[queues:], strict=True) if b.slots},
     )
+
+
+def representatives(program: Program) -> Program:
+    """The program on one core of each kind, where cores meet at barriers only: what one does, all of its kind do.
+
+    Cores are of one kind if they run the same code, as often. A program in which cores exchange messages, or share
+    rings of tiles in device memory, is returned as it is.
+    """
+    instructions = [instruction for code in program.units for instruction in code.instructions]
+    shared = any(buffer.slots and not buffer.per_core for buffer in program.buffers)
+    if shared or any(instruction.link is not None for instruction in instructions):
+        return program
+    kinds: dict[object, int] = {}
+    for core in range(program.cores):
+        kinds.setdefault(tuple(_kind(code, core) for code in program.units if core in code.cores), core)
+    kept = set(kinds.values())
+    units = [replace(code, cores=tuple(core for core in code.cores if core in kept)) for code in program.units]
+    return replace(program, units=tuple(code for code in units if code.cores))
+
+
+def _kind(code: UnitCode, core: int) -> object:
+    """What decides how ``core`` runs a code: counts of loops, and conditions with the constants of the core."""
+    parts: list[object] = [code.number]
+    for node in code.nodes:
+        if isinstance(node, LoopStart):
+            parts.append(at(node.count, core))
+        elif isinstance(node, Branch):
+            parts.extend((each.value.fixed(core, -1, 0), each.equality) for each in node.conditions)
+    return tuple(parts)
 
 
 def _take_steps(machine: TokenMachine, actor: Actor) -> int:

@@ -33,6 +33,22 @@ class Footprint:
     exact: bool
 
 
+class Footprints:
+    """Footprints of many accesses: worked out once where cores do the same."""
+
+    def __init__(self) -> None:
+        self._known: dict[object, Footprint] = {}
+
+    def of(self, access: Access, space: Space) -> Footprint:
+        """As :func:`footprint`."""
+        key = (id(access), access.offset.fixed(space.core, -1, 0), space.ranges, space.possible)
+        if space.mixed:
+            return footprint(access, space)
+        if key not in self._known:
+            self._known[key] = footprint(access, space)
+        return self._known[key]
+
+
 def footprint(access: Access, space: Space) -> Footprint:
     """The bytes that ``access`` touches over the iterations ``space``, counted from the start of its buffer's slot."""
     if not space.points:

@@ -173,10 +173,10 @@ class SteadyState:
     def _tokens(self) -> list[object]:
         machine = self.machine
         state: list[object] = [self._actor(actor) for actor in machine.actors]
-        state.extend(queue.filled for queue in machine.instances)
-        state.extend(queue.space for queue in machine.instances)
-        for ring in machine.rings.values():
-            state.extend(ring.state())
+        state.append(
+            tuple([(q.number, q.filled, q.space) for q in machine.instances if q.filled or q.space != q.depth])
+        )
+        state.append(tuple([(number, machine.open[number].state()) for number in sorted(machine.open)]))
         state.append(tuple(actor.number for actor in machine.waiting_at_barrier))
         return state
 

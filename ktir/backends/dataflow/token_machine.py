@@ -110,12 +110,16 @@ class TokenRing:
         self.producers: list[Actor] = []
         self.consumers: list[Actor] = []
 
-    def state(self) -> list[int]:
+    def state(self) -> tuple[int, ...]:
         """Reserved, committed, acquired and released tiles from the last tile that all gave back on."""
-        each = (self.reserved, self.committed, self.acquired, self.released)
-        counts = [count for counted in each for count in counted.values()]
+        counts = (
+            *self.reserved.values(),
+            *self.committed.values(),
+            *self.acquired.values(),
+            *self.released.values(),
+        )
         base = min(counts, default=0)
-        return [count - base for count in counts]
+        return tuple([count - base for count in counts])
 
 
 class Actor:
@@ -150,7 +154,10 @@ class Actor:
 
 
 class TokenMachine:
-    """All actors of a program with their queues. ``woken`` collects actors whose wait may be over."""
+    """All actors of a program with their queues.
+
+    ``woken`` collects actors whose wait may be over, ``open`` are the rings with a tile that was not given back.
+    """
 
     def __init__(
         self, program: Program, depths: Sequence[int] | None = None, slots: Sequence[int] | None = None
@@ -166,6 +173,7 @@ class TokenMachine:
         self.woken: list[Actor] = []
         self.waiting_at_barrier: list[Actor] = []
         self.vector_bytes = self.net.width if self.net else program.machine.stick_bytes
+        self.open: dict[int, TokenRing] = {}
         self.instances: list[TokenQueue] = []
         self.phases = {
             id(instruction): phases_of(instruction, self.vector_bytes)
@@ -395,6 +403,7 @@ class TokenMachine:
             self._wait(actor, "blocked", ring)
             return False
         ring.reserved[actor.number] += 1
+        self.open[ring.number] = ring
         return True
 
     def commit(self, actor: Actor, instruction: Instruction) -> bool:
@@ -426,6 +435,8 @@ class TokenMachine:
                 f"dfp.release of buffer {ring.buffer.name} without an acquire", location=instruction.location
             )
         ring.released[actor.number] += 1
+        if not any(ring.state()):
+            self.open.pop(ring.number, None)
         for producer in ring.producers:
             self._wake_from(ring, producer)
         return True

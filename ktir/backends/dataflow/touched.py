@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ktir.backends.dataflow.footprint import Footprint, footprint
+from ktir.backends.dataflow.footprint import Footprint, Footprints
 from ktir.backends.dataflow.unit_program import Access, Instruction, Program, UnitCode
 
 Region = tuple[str, int]
@@ -37,15 +37,17 @@ class Touch:
 
 def touches(program: Program) -> Iterator[Touch]:
     """All accesses of plain buffers, in order of the text."""
+    known = Footprints()
     for code in program.units:
         launch = 0
         for instruction in code.instructions:
             launch = instruction.launch if instruction.kind == "barrier" else launch
+            spaces = {core: instruction.space(core) for core in (code.cores if instruction.accesses else ())}
             for access in instruction.accesses:
                 if access.buffer.slots or access.buffer.base is not None:
                     continue
                 for core in code.cores:
-                    found = footprint(access, instruction.space(core))
+                    found = known.of(access, spaces[core])
                     if len(found.intervals):
                         moved = Footprint(found.intervals + access.buffer.offset, found.exact)
                         region = (access.buffer.memory, core if access.buffer.per_core else -1)

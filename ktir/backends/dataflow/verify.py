@@ -14,13 +14,13 @@ last, for they take a run.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final
+from functools import cache
 
 from xdsl.ir import Operation
 
 from ktir.backends.dataflow.deadlock import run_to_verdict
 from ktir.backends.dataflow.resolve import compile_program
-from ktir.backends.dataflow.touched import touches
+from ktir.backends.dataflow.touched import Touch, touches
 from ktir.backends.dataflow.unit_program import Program
 from ktir.backends.dataflow.verify_balance import balance_faults
 from ktir.backends.dataflow.verify_capability import capability_faults
@@ -69,10 +69,10 @@ def program_faults(program: Program) -> Iterator[KtirError]:
 
 def program_findings(program: Program) -> Iterator[Finding]:
     """What is found in a compiled program; nothing more once a group of rules has found an error."""
-    for rules in _RULES:
+    for rules in _rules(program):
         sound = True
         for rule in rules:
-            for fault, severity in _until_it_fails(rule(program)):
+            for fault, severity in _until_it_fails(rule):
                 sound = sound and severity != "error"
                 yield fault, severity
         if not sound:
@@ -87,8 +87,9 @@ def _until_it_fails(found: Iterator[Finding]) -> Iterator[Finding]:
         yield error, "error"
 
 
-def _errors(rule: Callable[[Program], Iterator[KtirError]]) -> Callable[[Program], Iterator[Finding]]:
-    return lambda program: ((fault, "error") for fault in rule(program))
+def _errors(rule: Callable[[Program], Iterator[KtirError]], program: Program) -> Iterator[Finding]:
+    for fault in rule(program):
+        yield fault, "error"
 
 
 def _deadlock_faults(program: Program) -> Iterator[KtirError]:
@@ -97,10 +98,26 @@ def _deadlock_faults(program: Program) -> Iterator[KtirError]:
         yield deadlock
 
 
-_RULES: Final[tuple[tuple[Callable[[Program], Iterator[Finding]], ...], ...]] = (
-    (_errors(capability_faults), _errors(end_faults)),
-    (_errors(balance_faults), _errors(slot_faults), _errors(memory_faults), _errors(partner_faults)),
-    (_errors(lambda program: written_faults(program, list(touches(program)))),),
-    (_errors(_deadlock_faults),),
-    (lambda program: race_findings(program, list(touches(program))),),
-)
+def _rules(program: Program) -> tuple[tuple[Iterator[Finding], ...], ...]:
+    """The rules in groups; each begins when it is asked for its first finding."""
+
+    @cache
+    def touched() -> list[Touch]:
+        return list(touches(program))
+
+    return (
+        (_errors(capability_faults, program), _errors(end_faults, program)),
+        (
+            _errors(balance_faults, program),
+            _errors(slot_faults, program),
+            _errors(memory_faults, program),
+            _errors(partner_faults, program),
+        ),
+        (_errors(lambda program: written_faults(program, touched()), program),),
+        (_errors(_deadlock_faults, program),),
+        (_races(program, touched),),
+    )
+
+
+def _races(program: Program, touched: Callable[[], list[Touch]]) -> Iterator[Finding]:
+    yield from race_findings(program, touched())

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 from ktir.backends.dataflow.footprint import (
     NOTHING,
     Footprint,
+    Footprints,
     Intervals,
     first_outside,
-    footprint,
     interval,
     meeting,
     size,
@@ -70,11 +70,12 @@ def _tile_faults(program: Program) -> Iterator[KtirError]:
     """What consumers read of tiles has to be among what the producer writes into tiles."""
     written: defaultdict[tuple[int, int], list[Intervals]] = defaultdict(list)
     read: list[tuple[int, Instruction, Access, Footprint]] = []
+    known = Footprints()
     for code in program.units:
         for instruction in code.instructions:
             for access in instruction.accesses:
                 for core in code.cores if access.buffer.slots else ():
-                    found = footprint(access, instruction.space(core))
+                    found = known.of(access, instruction.space(core))
                     place = core if access.buffer.per_core else -1
                     if access.writes:
                         written[access.buffer.number, place].append(found.intervals)

@@ -287,12 +287,18 @@ def test_a_deadlock_names_both_sides_and_their_iterations(machine: Machine) -> N
 def test_a_ring_of_receives_before_sends_is_a_deadlock_when_messages_are_long(machine: Machine) -> None:
     """Every core sends 256 vectors before it receives any: the channel holds 128."""
     p = Program(2)
-    source, sink = p.lx(0, 32768, "a"), p.lx(32768, 32768, "b")
-    with p.unit("ring_tx") as u:
-        u.send(source, 0, u.table(1, 0), [16384], [2])
+    x, source, sink = p.ddr(0, 32768, "x"), p.lx(0, 32768, "a"), p.lx(32768, 32768, "b")
+    with p.unit("hbm_ld") as u:
+        u.move(x, 0, source, 0, 16384)
         p.barrier(u, 1)
+        p.barrier(u, 2)
+    with p.unit("ring_tx") as u:
+        p.barrier(u, 1)
+        u.send(source, 0, u.table(1, 0), [16384], [2])
+        p.barrier(u, 2)
     with p.unit("ring_rx") as u:
         p.barrier(u, 1)
+        p.barrier(u, 2)
         u.receive(sink, 0, u.table(1, 0), [16384], [2])
     found = verify(p.module, machine)
     assert [each.code for each in found] == ["DataflowDeadlock"]
