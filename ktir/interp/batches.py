@@ -23,10 +23,11 @@ import numpy as np
 from xdsl.ir import Operation
 
 from ktir.errors import KtirError
+from ktir.interp.accesses import Access, Strided
 from ktir.interp.compile import Code, is_shaped, shape_of
-from ktir.interp.memory import Access, Strided, View
 from ktir.interp.numerics import Array, Scalar, is_array
 from ktir.interp.values import Frame, Site, Tainted, Value, take_rows
+from ktir.interp.views import View
 from ktir.machine.memory_arena import Arena
 
 ELEMENTS = 1 << 18

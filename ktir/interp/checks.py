@@ -30,10 +30,12 @@ from ktir.errors import (
     UninitialisedRead,
     WriteConflict,
 )
+from ktir.interp.accesses import Access, Gathered, Strided
+from ktir.interp.boxes import ENDLESS, spread
 from ktir.interp.expressions import Pattern
-from ktir.interp.memory import ENDLESS, Access, Gathered, Strided, View, spread
 from ktir.interp.numerics import Array, Scalar
 from ktir.interp.values import Frame, Origin, Site, Tainted
+from ktir.interp.views import View
 from ktir.machine.memory_arena import CORE_BITS, SHORT_EPOCHS, WRITTEN, Allocation, Arena
 from ktir.maths.stick_layout import StickLayout
 

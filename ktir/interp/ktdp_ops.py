@@ -32,23 +32,15 @@ from ktir.errors import (
     UninitialisedRead,
     UnknownOperation,
 )
+from ktir.interp.accesses import Access, Pieces
 from ktir.interp.compile import CompileOperation, FunctionCompiler, Step, element_of, shape_of
 from ktir.interp.expressions import NotRectangular, Pattern, apply, evaluators, pattern, permutation
 from ktir.interp.extents import Mixed, evaluate, uniform
 from ktir.interp.lending import pointer_of
-from ktir.interp.memory import (
-    Access,
-    DistributedView,
-    IndirectTile,
-    Partition,
-    Pieces,
-    Tile,
-    View,
-    require_covered,
-    resolve,
-)
 from ktir.interp.numerics import Array, ElementType, is_array
+from ktir.interp.resolving import require_covered, resolve
 from ktir.interp.values import Frame, Origin, Site, Tainted, Value, demand
+from ktir.interp.views import DistributedView, IndirectTile, Partition, Tile, View
 from ktir.maths.sets import as_box, bounds
 from ktir.maths.stick_layout import StickLayout
 

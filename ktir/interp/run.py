@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ktir.errors import Diagnostic, GridExceedsMachine, IllegalGrid, LimitExceeded, ScratchpadOverflow
-from ktir.interp.memory import Access, Memory, View
+from ktir.interp.accesses import Access
+from ktir.interp.memory import Memory
 from ktir.interp.numerics import Array
 from ktir.interp.values import Frame, Site, Tainted, Value
+from ktir.interp.views import View
 from ktir.location import Location
 from ktir.machine.description import Machine
 from ktir.machine.memory_arena import Arena

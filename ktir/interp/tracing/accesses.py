@@ -9,24 +9,14 @@ from typing import Any
 import numpy as np
 from xdsl.ir import OpResult, SSAValue
 
-from ktir.interp.memory import (
-    Access,
-    DistributedView,
-    IndirectTile,
-    Piece,
-    Pieces,
-    Strided,
-    Tile,
-    View,
-    box_offsets,
-    index_access,
-    resolve,
-    spread,
-)
+from ktir.interp.accesses import Access, Piece, Pieces, Strided
+from ktir.interp.boxes import box_offsets, spread
 from ktir.interp.numerics import Array
 from ktir.interp.observation import Point
+from ktir.interp.resolving import index_access, resolve
 from ktir.interp.tracing.numbers import Lanes
 from ktir.interp.values import Frame, Site
+from ktir.interp.views import DistributedView, IndirectTile, Tile, View
 from ktir.machine.memory_arena import Allocation
 
 UNNAMED = "view"

@@ -20,14 +20,13 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from ktir.analysis.pairing import Pairing, pair
 from ktir.errors import ArgumentError, ValueNotFound
-from ktir.interp.memory import Arena
 from ktir.interp.numerics import Array
 from ktir.interp.observation import Point
 from ktir.interp.tracing.accesses import pieces_of, places_stored, places_text, tile_at, touches
 from ktir.interp.tracing.numbers import USUAL, Difference, Lanes, Tolerance, difference, largest, number, unequal
 from ktir.interp.tracing.recording import STORED, Recording, Visit
 from ktir.interp.values import Frame, Value
-from ktir.machine.memory_arena import Allocation
+from ktir.machine.memory_arena import Allocation, Arena
 
 Iteration = tuple[tuple[str, int], ...]
 """Counters of the loops around, outermost first."""

@@ -16,13 +16,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
 from ktir.errors import ArgumentError
-from ktir.interp.memory import DistributedView, IndirectTile, Tile, View
 from ktir.interp.numerics import Array
 from ktir.interp.observation import Named, Point
 from ktir.interp.tracing.numbers import Lanes, is_float, lanes_of, wide
 from ktir.interp.tracing.references import Iteration, iteration_of, not_found, on_core
 from ktir.interp.tracing.trace import iteration_text
 from ktir.interp.values import Frame, Value
+from ktir.interp.views import DistributedView, IndirectTile, Tile, View
 from ktir.location import Location, location_data
 
 THRESHOLD, EDGE = 24, 3
