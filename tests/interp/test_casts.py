@@ -80,16 +80,17 @@ OPERATIONS = {np.add: "add", np.subtract: "subtract", np.multiply: "multiply", n
 def test_arithmetic_in_one_pass_has_the_bits_of_three(function: Any, dtype: Any) -> None:
     """Also where the result is no NaN anywhere, which is when one pass is enough."""
     numbers = np.arange(1 << 16, dtype=np.uint16).view(dtype)
-    finite = numbers[np.isfinite(numbers.astype(F32)) & (numbers != 0)]
+    wide = numbers.astype(F32)
+    finite = numbers[np.isfinite(wide) & (wide != 0)]
     finite = finite[: len(finite) // 30 * 30].reshape(30, -1)
     shuffled = np.random.default_rng(11).permutation(finite.ravel()).reshape(finite.shape)
     constants = [np.broadcast_to(np.array(number, dtype), finite.shape) for number in (0.0, -0.0, np.inf, np.nan)]
     for other in (shuffled, shuffled[:1], shuffled[:, ::-1], shuffled[:, :1], *constants):
         for left, right in ((finite, other), (other, finite)):
             with np.errstate(all="ignore"):
-                wide = function(left.astype(F32), right.astype(F32)).astype(dtype)
+                expected = function(left.astype(F32), right.astype(F32)).astype(dtype)
                 found = rounding(function, dtype)(left, right)
-            np.testing.assert_array_equal(as_bits(found), as_bits(wide))
+            np.testing.assert_array_equal(as_bits(found), as_bits(expected))
 
 
 def test_a_function_of_narrow_floats_leaves_its_operands_alone() -> None:
