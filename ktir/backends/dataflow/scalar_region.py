@@ -191,7 +191,7 @@ def _ordering_zeros(choose: Callable[..., Array], smaller: bool) -> Callable[[Ar
         if not np.any(tied):
             return chosen
         negative = [np.signbit(left), np.signbit(right)]
-        minus = np.logical_or(*negative) if smaller else np.logical_and(*negative)
+        minus: Array = np.logical_or(*negative) if smaller else np.logical_and(*negative)
         return np.where(tied, np.where(minus, chosen.dtype.type(-0.0), chosen.dtype.type(0.0)), chosen)
 
     return apply
@@ -344,7 +344,7 @@ def _before_half(values: Array) -> Array:
     wide = values.astype(np.float64)
     if values.dtype.kind in "iu" and values.dtype.itemsize == 8:
         low = values & values.dtype.type(0xFFF)
-        tail = np.where(low != 0, values.dtype.type(1), values.dtype.type(0)) << values.dtype.type(12)
+        tail: Array = (low != 0).astype(values.dtype) << values.dtype.type(12)
         wide = np.where(np.abs(wide) < 2.0**53, wide, ((values - low) | tail).astype(np.float64))
     single = wide.astype(np.float32)
     even = single.view(np.int32) & 1 == 0
