@@ -122,6 +122,7 @@ class Gathered:
     places: Array
     view: View
     cores: Array
+    found_limits: tuple[int, int] | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -148,7 +149,9 @@ class Gathered:
         return Gathered(self.arena, places, self.view, cores)
 
     def limits(self) -> tuple[int, int]:
-        return int(self.places.min()), int(self.places.max())
+        if self.found_limits is None:
+            self.found_limits = int(self.places.min()), int(self.places.max())
+        return self.found_limits
 
     def is_empty(self) -> bool:
         return self.places.size == 0

@@ -146,7 +146,7 @@ def _settle_local(access: Access, frame: Frame, site: Site) -> Access:
         moved = owner * (memory.span // size - own)
         if isinstance(access, Strided):
             return replace(access, at=access.at + moved, box=None)
-        return replace(access, places=access.places + spread(moved, access.places.ndim - 1))
+        return replace(access, places=access.places + spread(moved, access.places.ndim - 1), found_limits=None)
     return access
 
 
