@@ -192,7 +192,7 @@ def _ordering_zeros(choose: Callable[..., Array], smaller: bool) -> Callable[[Ar
             return chosen
         negative = [np.signbit(left), np.signbit(right)]
         minus: Array = np.logical_or(*negative) if smaller else np.logical_and(*negative)
-        return np.where(tied, np.where(minus, chosen.dtype.type(-0.0), chosen.dtype.type(0.0)), chosen)
+        return np.where(tied, np.where(minus, -0.0, 0.0).astype(chosen.dtype), chosen)
 
     return apply
 

@@ -157,7 +157,7 @@ def test_p6_results_do_not_depend_on_order_or_depth(seed: int, order: int, least
     assert outcome(other, order) == expected
 
 
-@settings(max_examples=examples(600), deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(seeds)
 def test_p7_the_timed_run_stops_where_the_verdict_says(seed: int) -> None:
     """At the declared depths, at the least that suffice, and with one of them lower."""

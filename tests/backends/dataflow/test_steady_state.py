@@ -73,6 +73,6 @@ def test_verification_does_not_walk_loops(seed: int) -> None:
 
 @pytest.mark.parametrize("shape", [NESTED, CONDITIONS, AROUND], ids=["nested", "conditions", "around"])
 def test_p5_every_count_up_to_two_hundred(shape: Shape) -> None:
-    for count in range(1, 201, 1 if FULL else 61):
+    for count in range(1, 201, 1 if FULL else 97):
         program = build(shape, count).module
         assert result(simulate(program, MACHINES[0])) == result(simulate(program, MACHINES[0], extrapolate=False))
