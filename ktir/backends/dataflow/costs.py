@@ -25,7 +25,7 @@ class Cost:
     """Of one execution of an instruction. ``work`` and the ports are ticks, the rest bytes and counts.
 
     ``work``: the unit alone. ``read_port``, ``write_port``: how long the scratchpad's ports are taken. ``ddr_bytes``,
-    ``requests``: what device memory sees. ``flops_ticks``: what the arithmetic would take at the machine's peak, on
+    ``requests``: what device memory sees. ``peak_ticks``: what the arithmetic would take at the machine's peak, on
     this one unit. ``slack``: how much earlier than its array the matrix unit takes new operations.
     """
 
