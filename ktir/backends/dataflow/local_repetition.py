@@ -69,9 +69,10 @@ class LocalRepetition:
     def look(self, actor: Actor, now: int) -> None:
         """Skips repetitions around ``actor``, which has just finished a part of a long operation."""
         core, simulation = self.cores[actor.core], self.simulation
-        busy = [other for other in core.actors if simulation.inside(other)]
-        if not busy or busy[0] is not actor:
+        first = next((other for other in core.actors if simulation.inside(other)), None)
+        if first is not actor:
             return
+        busy = [other for other in core.actors if simulation.inside(other)]
         if core.disturbed:
             core.recent.clear()
             core.disturbed = False
