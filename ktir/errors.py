@@ -305,7 +305,7 @@ class DataflowDeadlock(DataflowError, Deadlock):
 
 
 class SlotMisuse(DataflowError):
-    """A unit uses a tile it does not hold, gives back more than it took, or waits for what only itself would do (V5)."""
+    """A unit uses a tile it does not hold, gives back more than it took, or waits for what only it would do (V5)."""
 
 
 class DataflowRace(DataflowError, ReadWriteRace):

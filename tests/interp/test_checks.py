@@ -419,7 +419,7 @@ def test_races_are_found_after_any_number_of_launches(monkeypatch: pytest.Monkey
     assert not run(text, arguments).diagnostics
 
 
-# ----------------------------------------------------------------------------------------------- reads of a whole launch
+# ---------------------------------------------------------------------------------------------- reads of a whole launch
 
 
 def reads_in_turn(count: int, last: str) -> str:

@@ -34,7 +34,7 @@ def test_a_text_that_fails_is_named_with_its_place(tmp_path: Path, capsys: pytes
     path = tmp_path / "k.ktir"
     path.write_text(f"{GOOD}// -----\n{BAD}")
     assert check([str(tmp_path)]) == 1
-    assert f"{path}:6:3: error: values used but not defined" in capsys.readouterr().out
+    assert f"{path}:6:15: error: values used but not defined" in capsys.readouterr().out
 
 
 def test_strict_refuses_what_is_tolerated(tmp_path: Path) -> None:

@@ -47,7 +47,9 @@ def doubts_of(operation: Operation) -> Iterator[Diagnostic]:
         case ConstructAccessTileOp():
             yield from _shape_conflict(operation, operation.access_tile_set.data, operation.access_tile_order.data)
         case ConstructIndirectAccessTileOp():
-            yield from _shape_conflict(operation, operation.variables_space_set.data, operation.variables_space_order.data)
+            yield from _shape_conflict(
+                operation, operation.variables_space_set.data, operation.variables_space_order.data
+            )
         case _:
             pass
 
