@@ -19,10 +19,9 @@ from ktir.analysis.footprint import CORE_STRIDE, Footprint, Region, buffer_of, r
 from ktir.analysis.launches import Program
 from ktir.analysis.ranges import Integers
 from ktir.dialect.ktdp import StickLayoutAttr
+from ktir.dialect.ktdp.attrs import LAYOUT
 from ktir.errors import Diagnostic, UninitialisedRead
 from ktir.maths.stick_layout import StickLayout
-
-LAYOUT = "ktdp.stick_layout"
 
 
 def check_initialisation(program: Program) -> Iterator[Answer]:

@@ -20,13 +20,11 @@ from ktir.analysis.findings import Answer, answer, doubtful, proven, unknown
 from ktir.analysis.footprint import buffer_of
 from ktir.analysis.launches import Program
 from ktir.dialect.ktdp import memory_space_of
+from ktir.dialect.ktdp.attrs import ADDRESS
 from ktir.dialect.locations import location_of
 from ktir.errors import BufferOverlap, CapacityExceeded, Diagnostic, UnalignedAddress
 from ktir.machine import Machine
 from ktir.maths.lifetimes import Room
-
-ADDRESS = "ktdp.address"
-"""Attribute of a buffer: its address in bytes."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,9 +2,10 @@
 
 One bit of sign, six of exponent, nine of mantissa: one bit of precision less than f16, and a range up to 1.996 * 2^32.
 All exponents are those of numbers; only the pattern with all bits of exponent and mantissa set is none. It stands for
-NaN and infinity alike; here it is a NaN, so what overflows gives NaN from then on. There are no subnormal numbers: the
-lowest exponent is that of numbers like all others, but for its first pattern, which is zero. Halfway cases round away
-from zero. The format is published for DLFloat (Agrawal et al., ARITH 2019); what a card does is not documented.
+NaN and infinity alike. So much is published; what follows is this project's choice, for what a card does is not
+documented. The pattern is a NaN, so what overflows gives NaN from then on. There are no subnormal numbers: the lowest
+exponent is that of numbers like all others, but for its first pattern, which is zero. Halfway cases round away from
+zero.
 """
 
 from __future__ import annotations

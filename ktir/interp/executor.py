@@ -25,7 +25,7 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, BlockArgument, Operation
 
-from ktir.dialect.ktdp.attrs import StickLayoutAttr
+from ktir.dialect.ktdp.attrs import LAYOUT, StickLayoutAttr
 from ktir.dialect.ktdp.types import RuntimeArgType
 from ktir.dialect.locations import location_of
 from ktir.errors import ArgumentError, Diagnostic, FunctionNotFound, IllegalGrid, OutOfBounds
@@ -36,7 +36,7 @@ from ktir.interp.dl16 import given_back, placed, taken, with_dl16
 from ktir.interp.dl16 import regions as dl16_regions
 from ktir.interp.extents import poison
 from ktir.interp.groups import run_groups, size_of_groups, uses_scratchpads
-from ktir.interp.ktdp_ops import LAYOUT, argument_attribute
+from ktir.interp.ktdp_ops import argument_attribute
 from ktir.interp.lending import way_of
 from ktir.interp.memory import Memory
 from ktir.interp.numerics import (

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineMap, AffineSet
 
-from ktir.dialect.ktdp.attrs import StickLayoutAttr
+from ktir.dialect.ktdp.attrs import LAYOUT, StickLayoutAttr
 from ktir.dialect.ktdp.ops import (
     ConstructAccessTileOp,
     ConstructDistributedMemoryViewOp,
@@ -43,8 +43,6 @@ from ktir.interp.values import Frame, Origin, Site, Tainted, Value, demand
 from ktir.interp.views import DistributedView, IndirectTile, Partition, Tile, View
 from ktir.maths.sets import as_box, bounds
 from ktir.maths.stick_layout import StickLayout
-
-LAYOUT = "ktdp.stick_layout"
 
 
 def tile_id(compiler: FunctionCompiler, op: Operation) -> Step:

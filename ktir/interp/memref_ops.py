@@ -10,19 +10,17 @@ import numpy as np
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation
 
-from ktir.dialect.ktdp.attrs import StickLayoutAttr
+from ktir.dialect.ktdp.attrs import ADDRESS, LAYOUT, StickLayoutAttr
 from ktir.errors import OutOfBounds, UninitialisedRead, UnknownOperation
 from ktir.interp.buffers import Buffer, DeviceBuffer, HostBuffer, PartOfBuffer, gathered, laid_out
 from ktir.interp.compile import CompileOperation, FunctionCompiler, Step, element_of, shape_of
 from ktir.interp.extents import extents_of, mixed, uniform
-from ktir.interp.ktdp_ops import LAYOUT, valid_places
+from ktir.interp.ktdp_ops import valid_places
 from ktir.interp.numerics import Array, as_array, as_scalar
 from ktir.interp.run import Run
 from ktir.interp.slices import Slices, reduced_shape
 from ktir.interp.values import Frame, Site, demand
 from ktir.machine.memory_arena import WRITTEN
-
-ADDRESS = "ktdp.address"
 
 
 def alloc(compiler: FunctionCompiler, op: Operation) -> Step:

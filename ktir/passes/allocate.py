@@ -16,13 +16,11 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from ktir.analysis.layout_rules import element_bytes
 from ktir.dialect.ktdp import memory_space_of
+from ktir.dialect.ktdp.attrs import ADDRESS
 from ktir.dialect.ktg import TransferOp
 from ktir.dialect.locations import location_of
 from ktir.errors import CannotPlan
 from ktir.maths.lifetimes import Allocation, Occupied, Room, Tenant, allocate
-
-ADDRESS = "ktdp.address"
-"""Attribute of a buffer: its address in bytes."""
 
 
 def host_functions(module: ModuleOp) -> Iterator[func.FuncOp]:

@@ -16,13 +16,11 @@ from xdsl.rewriter import InsertPoint
 
 from ktir.analysis.schedule import Schedule
 from ktir.dialect.ktdp import GetComputeTileIdOp, StickLayoutAttr
+from ktir.dialect.ktdp.attrs import LAYOUT
 from ktir.dialect.ktg import KernelOp
 from ktir.maths.ownership import DimensionSplit
 from ktir.passes.emitter import IndexEmitter, Iterations, Place, Scope
 from ktir.passes.tile_body import UNIT, Buffers, TileBody
-
-LAYOUT = "ktdp.stick_layout"
-"""Name of the attribute that says how a buffer is laid out."""
 
 
 def kernel_function(name: str, kernel: KernelOp, schedule: Schedule) -> func.FuncOp:

@@ -38,13 +38,14 @@ from ktir.analysis.layout_rules import Layout, element_bytes, layouts_of
 from ktir.analysis.schedule import schedule_of
 from ktir.dialect import overlay
 from ktir.dialect.ktdp import StickLayoutAttr
+from ktir.dialect.ktdp.attrs import LAYOUT
 from ktir.dialect.ktg import KernelOp, TransferOp
 from ktir.dialect.locations import location_of
 from ktir.errors import CannotPlan, NotLowerable
 from ktir.machine import Machine
 from ktir.passes.fingerprint import Fingerprint, fingerprint
 from ktir.passes.graph import graph_functions, machine_of, space_of
-from ktir.passes.kernel_function import LAYOUT, kernel_function
+from ktir.passes.kernel_function import kernel_function
 from ktir.passes.value_range import value_range
 
 

@@ -22,6 +22,11 @@ from xdsl.utils.exceptions import VerifyException
 from ktir.errors import IllegalLayout
 from ktir.maths.stick_layout import DeviceDim, Pad, StickLayout
 
+LAYOUT = "ktdp.stick_layout"
+"""The discardable attribute that says how a tensor lies in sticks."""
+ADDRESS = "ktdp.address"
+"""The discardable attribute of a buffer that has its place, in bytes."""
+
 NOT_GIVEN = -1
 """A core number that the text leaves out."""
 

@@ -31,6 +31,7 @@ from ktir.backends.dataflow.lower.context import refuse
 from ktir.backends.dataflow.lower.plan import Storage, element_bytes
 from ktir.backends.dataflow.lower.values import CoreValue, NotAffine, constant
 from ktir.dialect import ktdp
+from ktir.dialect.ktdp.attrs import ADDRESS, LAYOUT
 from ktir.dialect.locations import location_of
 from ktir.errors import ArgumentError, FunctionNotFound, GridExceedsMachine, IllegalGrid
 from ktir.machine.description import Machine
@@ -266,9 +267,7 @@ class _Tracer:
     def _allocate_buffers(self, entry: func.FuncOp) -> None:
         """Places the buffers that have no address behind those that have one."""
         allocations = [op for op in entry.walk() if isinstance(op, memref.AllocOp)]
-        addressed = {
-            op: a.value.data for op in allocations if isinstance(a := op.attributes.get("ktdp.address"), IntegerAttr)
-        }
+        addressed = {op: a.value.data for op in allocations if isinstance(a := op.attributes.get(ADDRESS), IntegerAttr)}
         self.next_free = max((self._aligned(a + _memref_bytes(op)) for op, a in addressed.items()), default=0)
         for number, op in enumerate(allocations):
             size = _memref_bytes(op)
@@ -278,7 +277,7 @@ class _Tracer:
                 self.next_free = self._aligned(offset + size)
             name = op.memref.name_hint or f"b{number}"
             type = op.memref.type
-            layout = op.attributes.get("ktdp.stick_layout")
+            layout = op.attributes.get(LAYOUT)
             self._allocate(f"{name}.{number}", offset, size)
             self.buffers[op.memref] = self.result.allocations[-1]
             self.values[op.memref] = Placed(
