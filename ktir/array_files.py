@@ -7,7 +7,7 @@ given, which whoever reads them knows from the program. safetensors has words fo
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from io import BytesIO
 from pathlib import Path
@@ -136,8 +136,7 @@ def write_arrays(path: Path, arrays: Mapping[str, Array]) -> Path:
 
     Raises :class:`ArgumentError` for another suffix, and for several arrays in a ``.npy`` file.
     """
-    if not is_array_file(path):
-        raise ArgumentError(f"{path} is no array file", remedy=f"name it {', '.join('*' + each for each in SUFFIXES)}")
+    refuse_names(path, list(arrays))
     if path.suffix == ".safetensors":
         plain = {name: np.ascontiguousarray(array).reshape(array.shape) for name, array in arrays.items()}
         return write_whole(path, safetensors.numpy.save(plain))
@@ -145,12 +144,20 @@ def write_arrays(path: Path, arrays: Mapping[str, Array]) -> Path:
     if path.suffix == ".npz":
         np.savez(data, allow_pickle=False, **{name: _bits(array) for name, array in arrays.items()})  # type: ignore[arg-type]
         return write_whole(path, data.getvalue())
-    if len(arrays) != 1:
-        raise ArgumentError(
-            f"{path} can hold one array, not {', '.join(arrays)}", remedy="write .npz or .safetensors, or several files"
-        )
     np.save(data, _bits(next(iter(arrays.values()))))
     return write_whole(path, data.getvalue())
+
+
+def refuse_names(path: Path, names: Sequence[str]) -> None:
+    """Raises :class:`ArgumentError` where arrays of these names cannot be written to ``path``."""
+    if not is_array_file(path):
+        raise ArgumentError(f"{path} is no array file", remedy=f"name it {', '.join('*' + each for each in SUFFIXES)}")
+    if len(names) != len(set(names)):
+        raise ArgumentError(f"an array is written to {path} twice", remedy="keep one of them")
+    if path.suffix == ".npy" and len(names) != 1:
+        raise ArgumentError(
+            f"{path} can hold one array, not {', '.join(names)}", remedy="write .npz or .safetensors, or several files"
+        )
 
 
 def _bits(array: Array) -> Array:

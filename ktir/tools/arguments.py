@@ -45,6 +45,33 @@ def name_and_shape(text: str) -> tuple[str, str]:
     return name_and_value(text) if "=" in text else (text.lstrip("%"), "")
 
 
+def report_file(text: str) -> Path:
+    """A file whose name says which form of report it is to hold; for argparse's ``type=``."""
+    from ktir.backends.dataflow.reports.report import form_of
+
+    try:
+        form_of(text)
+    except FileUnusable as error:
+        raise argparse.ArgumentTypeError(f"{error.message}: {error.remedy}") from None
+    return Path(text)
+
+
+def page_file(text: str) -> Path:
+    """A file named like a page; for argparse's ``type=``."""
+    return _file_named(text, (".html", ".htm"))
+
+
+def trace_file(text: str) -> Path:
+    """A file named like a trace; for argparse's ``type=``."""
+    return _file_named(text, (".json",))
+
+
+def _file_named(text: str, endings: tuple[str, ...]) -> Path:
+    if not text.lower().endswith(endings):
+        raise argparse.ArgumentTypeError(f"{text!r} does not end in {' or '.join(endings)}")
+    return Path(text)
+
+
 def read_arguments(
     function: FuncOp, pairs: Sequence[tuple[str, str]], random: Sequence[tuple[str, str]] = (), seed: int = 0
 ) -> Given:

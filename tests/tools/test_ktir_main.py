@@ -198,7 +198,61 @@ def test_what_builds_no_model_is_an_error(tmp_path: Path, name: str, capsys: pyt
 
 
 def test_report_refuses_to_overwrite_its_package(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    package = tmp_path / "m.ktirpkg"
+    package = tmp_path / "m.html"
     package.write_text("precious")
     assert ktir_main.main(["report", str(package), "--html", str(package)]) == FAULT
     assert package.read_text() == "precious"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["report", "none.ktirpkg", "--html", "r.txt"],
+        ["report", "none.ktirpkg", "--trace", "r.html"],
+        ["report", "none.ktirpkg", "--tolerance", "0.1"],
+        ["report", "diff", "a.json", "b.json", "--html", "r.html"],
+        ["run", "none.ktir", "--report", "x.doc"],
+        ["run", "none.ktir", "--report", "html"],
+        ["run", "none.ktir", "--trace", "x.html"],
+        ["run", "none.ktir", "--trace-save", "x.json"],
+    ],
+)
+def test_a_name_that_asks_for_another_form_is_wrong_usage_before_anything_is_read(words: list[str]) -> None:
+    assert ktir_main.main(words) == USAGE
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["--out", "y_ptr=y.txt"], "ArgumentError"),
+        (["--out", "y_ptr=y.npy", "--out", "x_ptr=y.npy"], "ArgumentError"),
+        (["--out", "y_ptr=y.npz", "--out", "y_ptr=y.npz"], "ArgumentError"),
+        (["--report", "a.json", "--trace", "./a.json"], "FileUnusable"),
+        (["--out", "y_ptr=a.npz", "--trace-save", "a.npz"], "FileUnusable"),
+        (["--report", "folder.html"], "FileUnusable"),
+        (["--report", "file/r.html"], "FileUnusable"),
+    ],
+)
+def test_what_could_not_be_written_is_refused_before_the_run(
+    words: list[str], code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder.html").mkdir()
+    (tmp_path / "file").write_text("")
+    with patch("ktir.api.run", side_effect=AssertionError("it ran")):
+        assert ktir_main.main(["run", str(SOFTMAX.resolve()), "--json", *words]) == FAULT
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == code
+
+
+def test_the_option_says_the_form_of_a_file(tmp_path: Path) -> None:
+    """A trace is a trace whatever comes before ``.json``."""
+    trace, page = tmp_path / "t.json", tmp_path / "r.HTM"
+    assert ktir_main.main(["run", str(SOFTMAX), "--report", str(page), "--trace", str(trace)]) == OK
+    assert json.loads(trace.read_text())["traceEvents"] and page.read_text().startswith("<!doctype html>")
+
+
+def test_compile_refuses_to_overwrite_the_model(tmp_path: Path) -> None:
+    source = tmp_path / "model.py"
+    source.write_text(MODEL)
+    assert ktir_main.main(["compile", f"{source}:build", "--output", str(source)]) == FAULT
+    assert source.read_text() == MODEL

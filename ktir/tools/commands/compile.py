@@ -35,7 +35,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, console: Console) -> int:
     """Prints the plan, or the IR that was asked for."""
     from ktir import api
+    from ktir.files import refuse_outputs
 
+    if arguments.output is not None:
+        refuse_outputs([arguments.output], [Path(arguments.callable.rpartition(":")[0])])
     model, args, kwargs = _model(arguments.callable)
     with console.step("compiling"):
         program = api.compile(model, args, kwargs, machine=arguments.machine)

@@ -6,10 +6,14 @@ import argparse
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
+from zipfile import is_zipfile
 
 from ktir.errors import FileUnusable, KtirError, ReportError
 from ktir.tools.console import FAULT, OK, USAGE, Console, problem_data
+
+if TYPE_CHECKING:
+    from ktir.backends.dataflow.reports.report import Form
 
 HELP = "model the time of a saved package and report where it goes, or compare two reports"
 EXAMPLES = """  ktir report minilm.ktirpkg
@@ -20,19 +24,20 @@ COMPARE = "diff"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from ktir.tools.arguments import page_file, trace_file
+
     parser.add_argument(
         "words",
         metavar="PKG | diff A B",
         nargs="+",
         help="a package that ktir compile or Program.save wrote; with diff two of: a package, a report in JSON",
     )
-    parser.add_argument("--html", metavar="FILE", type=Path, help="write a self-contained page")
-    parser.add_argument("--trace", metavar="FILE", type=Path, help="write a trace for Perfetto: *trace.json")
+    parser.add_argument("--html", metavar="FILE.html", type=page_file, help="write a self-contained page")
+    parser.add_argument("--trace", metavar="FILE.json", type=trace_file, help="write a trace for Perfetto")
     parser.add_argument(
         "--tolerance",
         metavar="X",
         type=share,
-        default=0.0,
         help="with diff: the share by which a time may differ and count as the same; default: 0",
     )
 
@@ -49,6 +54,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     first, *rest = arguments.words
     if first == COMPARE and rest:
         return _compare(rest, arguments, console)
+    if arguments.tolerance is not None:
+        return _usage(console, "--tolerance is for diff A B")
     if rest:
         return _usage(console, f"one package is reported at a time, not {1 + len(rest)}; two are compared by diff A B")
     return _report(Path(first), arguments, console)
@@ -56,16 +63,16 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 
 def _report(package: Path, arguments: argparse.Namespace, console: Console) -> int:
     from ktir import api
-    from ktir.files import refuse_input
+    from ktir.files import refuse_outputs
 
-    files = [file for file in (arguments.html, arguments.trace) if file is not None]
-    for file in files:
-        refuse_input(file, [package])
+    forms: dict[Form, Path | None] = {"html": arguments.html, "trace": arguments.trace}
+    files = {form: file for form, file in forms.items() if file is not None}
+    refuse_outputs(list(files.values()), [package])
     program = api.load(package)
     with console.step("simulating"):
         report = program.report()
-    for file in files:
-        report.save(file)
+    for form, file in files.items():
+        report.save(file, form)
     console.result({"ok": True, **json.loads(report.json)}, report.text)
     return OK
 
@@ -75,13 +82,15 @@ def _compare(words: Sequence[str], arguments: argparse.Namespace, console: Conso
 
     if len(words) != 2:
         return _usage(console, f"diff compares two reports, not {len(words)}")
+    if arguments.html is not None or arguments.trace is not None:
+        return _usage(console, "diff writes no page and no trace; use --json, or report each side")
     try:
         with console.step("comparing"):
             before, after = (_data(Path(word)) for word in words)
         found = compare(before, after, (words[0], words[1]))
     except KtirError as error:
         return console.failure({"error": problem_data(error)}, console.describe(error), USAGE)
-    same = found.same(arguments.tolerance)
+    same = found.same(arguments.tolerance or 0.0)
     console.result({"ok": True, "same": same, **found.data}, str(found))
     return OK if same else FAULT
 
@@ -93,7 +102,7 @@ def _usage(console: Console, message: str) -> int:
 
 def _data(path: Path) -> Mapping[str, Any]:
     """The report in a JSON file, of ``ktir run --time --json`` too, or of a package that is simulated now."""
-    if path.suffix == ".ktirpkg":
+    if is_zipfile(path):  # a package, whatever its name
         from ktir import api
 
         return api.load(path).report().data

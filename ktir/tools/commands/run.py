@@ -36,7 +36,7 @@ EXAMPLES = """  ktir run spec/cases/row_softmax.ktir                       (a ca
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from ktir.tools.arguments import FORMS, name_and_shape, name_and_value
+    from ktir.tools.arguments import FORMS, name_and_shape, name_and_value, report_file, trace_file
 
     parser.add_argument("file", metavar="FILE", type=Path, help="a KTIR text")
     parser.add_argument("--func", metavar="NAME", help="the function to run; default: main, or the only kernel")
@@ -79,9 +79,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--experimental", action="store_true", help="allow operations of the design that no released dialect has"
     )
     parser.add_argument("--time", action="store_true", help="model the time on the machine (default machine: spyre)")
-    parser.add_argument("--report", metavar="FILE", type=Path, help="write the timing report: .html, .json or .txt")
     parser.add_argument(
-        "--trace", metavar="FILE", type=Path, help="write a trace of the modelled time for Perfetto: *trace.json"
+        "--report", metavar="FILE", type=report_file, help="write the timing report: .html, .json, .txt or trace.json"
+    )
+    parser.add_argument(
+        "--trace", metavar="FILE.json", type=trace_file, help="write a trace of the modelled time for Perfetto"
     )
     tracing.add_options(parser)
 
@@ -110,7 +112,7 @@ def _execute(arguments: argparse.Namespace, console: Console) -> int:
     timing = arguments.time or arguments.report is not None or arguments.trace is not None
     outputs = [(name, Path(file)) for name, file in arguments.out]
     extra = (arguments.report, arguments.trace, arguments.trace_save)
-    _refuse_overwriting(job, [file for _, file in outputs] + [file for file in extra if file])
+    _refuse_outputs(job, outputs, [file for file in extra if file])
     machine = job.machine or ("spyre" if timing else None)
     looking = tracing.looking(arguments, console)
     try:
@@ -139,9 +141,10 @@ def _execute(arguments: argparse.Namespace, console: Console) -> int:
         console.show(diagnostic)
     report = result.report
     if report is not None:
-        for path in (arguments.report, arguments.trace):
-            if path is not None:
-                report.save(path)
+        if arguments.report is not None:
+            report.save(arguments.report)
+        if arguments.trace is not None:
+            report.save(arguments.trace, "trace")
     texts = [*_lines(job, result, differences), *([report.text] if report is not None else [])]
     texts += ["", looking.text] if looking.text else []
     console.result({**_data(job, result, differences), **looking.data}, "\n".join(texts))
@@ -220,11 +223,17 @@ def fitting(function: FuncOp, values: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _refuse_overwriting(job: _Job, files: Sequence[Path]) -> None:
-    from ktir.files import refuse_input
+def _refuse_outputs(job: _Job, outputs: Sequence[tuple[str, Path]], others: Sequence[Path]) -> None:
+    """Refuses before the run what could not be written after it."""
+    from ktir.array_files import refuse_names
+    from ktir.files import refuse_outputs
 
-    for file in files:
-        refuse_input(file, job.inputs)
+    arrays: dict[Path, list[str]] = {}
+    for name, file in outputs:
+        arrays.setdefault(file, []).append(name)
+    refuse_outputs([*arrays, *others], job.inputs)
+    for file, names in arrays.items():
+        refuse_names(file, names)
 
 
 def _write_outputs(result: RunResult, outputs: Sequence[tuple[str, Path]]) -> None:

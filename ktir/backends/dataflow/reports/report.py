@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Literal
 
 from ktir.backends.dataflow.timing import LaunchTime, Timing
 from ktir.errors import FileUnusable
@@ -23,6 +23,27 @@ MODELLED = (
 )
 STATES = ("busy", "starved", "blocked", "stalled")
 ARITHMETIC = "f16 is computed as f16 and rated as the machine rates it; the device's own 16-bit format is not modelled."
+
+
+Form = Literal["html", "json", "text", "trace"]
+"""What a report can be written as: the names of the properties of :class:`Report`."""
+ENDINGS: Final[Mapping[str, Form]] = {
+    ".html": "html",
+    ".htm": "html",
+    "trace.json": "trace",
+    ".json": "json",
+    ".txt": "text",
+}
+"""The first that fits is meant."""
+
+
+def form_of(path: str | Path) -> Form:
+    """The form that a file's name asks for. Raises :class:`FileUnusable` for a name that asks for none."""
+    name = Path(path).name.lower()
+    for ending, form in ENDINGS.items():
+        if name.endswith(ending):
+            return form
+    raise FileUnusable(f"no form of report for {path}", remedy="end the name in .html, .json, .txt or trace.json")
 
 
 @dataclass(frozen=True)
@@ -92,19 +113,12 @@ class Report:
 
         return as_trace(self)
 
-    def save(self, path: str | Path) -> Path:
-        """Writes ``.html``, ``.json`` or ``.txt`` by the ending of ``path``; ``trace.json`` is a trace."""
+    def save(self, path: str | Path, form: Form | None = None) -> Path:
+        """Writes one form, by default that of the name: see :func:`form_of`."""
         from ktir.files import write_whole
 
         target = Path(path)
-        name = target.name.lower()
-        forms = {".html": "html", "trace.json": "trace", ".json": "json", ".txt": "text"}
-        form = next((form for ending, form in forms.items() if name.endswith(ending)), None)
-        if form is None:
-            raise FileUnusable(
-                f"no form of report for {target}", remedy="end the name in .html, .json, .txt or trace.json"
-            )
-        return write_whole(target, getattr(self, form).encode())
+        return write_whole(target, getattr(self, form or form_of(target)).encode())
 
     def __str__(self) -> str:
         return self.text
