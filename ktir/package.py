@@ -1,8 +1,9 @@
 """Saved programs: one file with the IR as text, the tensors, and a manifest.
 
 A package is an uncompressed zip archive with ``manifest.json``, ``module.ktir`` (level K), ``graph.ktir`` (level G, for
-reading) and ``tensors.safetensors``. Loading parses text and copies bytes; it runs nothing from the file and needs
-neither torch nor the model's code. The manifest holds a digest of each part; a part that does not match is an error.
+reading), ``sources.json`` (the lines of the model that operations came from) and ``tensors.safetensors``. Loading
+parses text and copies bytes; it runs nothing from the file and needs neither torch nor the model's code. The manifest
+holds a digest of each part; a part that does not match is an error.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ import hashlib
 import io
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import safetensors
@@ -24,6 +25,7 @@ from ktir.array_files import decode_safetensors
 from ktir.arrays import Array
 from ktir.errors import FileUnusable, PackageError
 from ktir.files import write_whole
+from ktir.location import Location
 from ktir.module import Module
 from ktir.signature import Signature
 from ktir.version import PACKAGE_FORMAT, SPECIFICATION, VERSION
@@ -33,11 +35,17 @@ if TYPE_CHECKING:
     from ktir.program import Program
 
 MANIFEST, MODULE, GRAPH, TENSORS = "manifest.json", "module.ktir", "graph.ktir", "tensors.safetensors"
+SOURCES = "sources.json"
+Place = tuple[str, int, int]
+"""File, line and column of a model."""
 
 
 @dataclass(frozen=True)
 class Content:
-    """What a package holds. ``parameters`` names the tensors that are arguments of ``@main``."""
+    """What a package holds. ``parameters`` names the tensors that are arguments of ``@main``.
+
+    ``sources``: the place in the model that each operation of the module came from, in order of a walk, where known.
+    """
 
     name: str
     module: str
@@ -47,6 +55,7 @@ class Content:
     operators: Mapping[str, int]
     parameters: Mapping[str, Array]
     signature: Signature
+    sources: tuple[Place | None, ...] = ()
 
 
 def save_package(path: Path, content: Content) -> Path:
@@ -55,6 +64,8 @@ def save_package(path: Path, content: Content) -> Path:
     parts = {MODULE: content.module.encode(), TENSORS: safetensors.numpy.save(_plain(tensors))}
     if content.graph is not None:
         parts[GRAPH] = content.graph.encode()
+    if any(content.sources):
+        parts[SOURCES] = json.dumps(_packed(content.sources), separators=(",", ":")).encode()
     manifest = {
         "format": PACKAGE_FORMAT,
         "tool": VERSION,
@@ -94,9 +105,23 @@ def read_package(path: Path) -> Content:
             operators=dict(manifest["operators"]),
             parameters={name: tensors[name] for name in manifest["parameters"]},
             signature=Signature.from_json(manifest["signature"], tensors),
+            sources=_unpacked(json.loads(parts[SOURCES])) if SOURCES in parts else (),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, IndexError, TypeError, ValueError) as error:
         raise PackageError(f"{path}: the manifest is incomplete: {error}") from None
+
+
+def _packed(sources: Sequence[Place | None]) -> dict[str, Any]:
+    """Each file once, each place as its number, line and column."""
+    files = list(dict.fromkeys(place[0] for place in sources if place is not None))
+    return {"files": files, "places": [place and [files.index(place[0]), *place[1:]] for place in sources]}
+
+
+def _unpacked(data: Mapping[str, Any]) -> tuple[Place | None, ...]:
+    """The inverse of :func:`_packed`."""
+    files = [str(file) for file in data["files"]]
+    places = cast("Sequence[Sequence[int] | None]", data["places"])
+    return tuple(None if place is None else (files[place[0]], int(place[1]), int(place[2])) for place in places)
 
 
 def load_package(path: Path, machine: Machine | None = None) -> Program:
@@ -109,7 +134,7 @@ def load_package(path: Path, machine: Machine | None = None) -> Program:
     recipe = content.machine
     return Program(
         name=content.name,
-        module=_named(parse(content.module), f"{path}:{MODULE}"),
+        module=_module(content, f"{path}:{MODULE}"),
         graph=_named(parse(content.graph), f"{path}:{GRAPH}") if content.graph is not None else None,
         machine=machine or load_machine(recipe["name"], dict(recipe["overrides"]), **recipe["settings"]),
         caller=content.signature,
@@ -117,6 +142,23 @@ def load_package(path: Path, machine: Machine | None = None) -> Program:
         plan=Plan.from_json(content.plan),
         operators=content.operators,
     )
+
+
+def _module(content: Content, file: str) -> Module:
+    """The module, whose operations know their line in its text and that of the model."""
+    from ktir.dialect.context import create_context
+    from ktir.dialect.locations import location_attribute, location_of, with_text_place
+    from ktir.dialect.text.parser import parse as parse_text
+
+    module = parse_text(content.module, file, context=create_context()).module
+    operations = list(module.walk())
+    if content.sources and len(content.sources) != len(operations):
+        raise PackageError(f"{file}: {len(operations)} operations have {len(content.sources)} places in the model")
+    for op, source in zip(operations, content.sources, strict=False):
+        place = location_of(op)
+        if source is not None and place is not None:
+            op.location = with_text_place(location_attribute(Location(*source)), place)
+    return Module(module, content.module, file)
 
 
 def _named(module: Module, file: str) -> Module:

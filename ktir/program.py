@@ -20,8 +20,9 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
 from ktir.arrays import Array, dtype_name, is_array, is_torch, to_numpy, to_torch
-from ktir.dialect.locations import location_of
+from ktir.dialect.locations import location_of, source_place_of
 from ktir.errors import ArgumentError, UninitialisedRead, UnsupportedInput
+from ktir.location import Location
 from ktir.module import Module
 from ktir.signature import Caller, Signature
 
@@ -45,6 +46,9 @@ DECISIONS = (
     "result_layouts",
 )
 """Properties of a kernel in the order a plan shows them."""
+
+PRINTED = "module.ktir"
+"""What the text of a module that was not read from a file is called, as in a package."""
 
 Executor = Literal["dataflow", "ktir"]
 
@@ -180,7 +184,15 @@ class Program:
             kernel.name: ", ".join(f"{name} {text}" for name, text in kernel.decisions.items() if "layout" not in name)
             for kernel in self.plan.kernels
         }
-        return Report(self.name, self.timing, self.machine, self.lowered.kernels, plans, counts or {})
+        return Report(
+            self.name,
+            self.timing,
+            self.machine,
+            self.lowered.kernels,
+            plans,
+            counts or {},
+            texts=texts_of(self.module),
+        )
 
     def save(self, path: str | Path) -> Path:
         """Writes a package that :func:`ktir.load` reads without the model's code."""
@@ -195,6 +207,7 @@ class Program:
             operators=self.operators,
             parameters={name: to_numpy(value) for name, value in self._parameters.items()},
             signature=self._plain,
+            sources=tuple(place and (place.file, place.line, place.column) for place in model_places(self.module)),
         )
         return save_package(Path(path), content)
 
@@ -312,11 +325,12 @@ def _no_torch(error: ModuleNotFoundError) -> UnsupportedInput:
 def lower(
     module: Module, machine: Machine, function: str = "main", launch: LaunchArguments | None = None
 ) -> LoweredProgram:
-    """A verified dataflow program for one call of ``function``."""
+    """A verified dataflow program for one call of ``function``, whose operations know their lines in ``module``."""
     from ktir.backends.dataflow.lower import lower_to_dfp
     from ktir.backends.dataflow.verify import check
+    from ktir.dialect.text.places import with_text_places
 
-    lowered = lower_to_dfp(module.op, machine, function, launch)
+    lowered = lower_to_dfp(with_text_places(module.op, module.file, PRINTED), machine, function, launch)
     check(lowered.module, machine)
     return lowered
 
@@ -332,7 +346,7 @@ def time_function(module: Module, function: str, values: Mapping[str, Any], mach
         for name, value in values.items()
     }
     lowered = lower(module, machine, function, launch)
-    return Report(function, simulate(lowered.module, machine), machine, lowered.kernels)
+    return Report(function, simulate(lowered.module, machine), machine, lowered.kernels, texts=texts_of(module))
 
 
 # ----------------------------------------------------------------------------------------------------- reading the text
@@ -346,6 +360,19 @@ def result_names(module: Module) -> list[str]:
         if isinstance(number, IntegerAttr) and isinstance(name, StringAttr):
             found.append((number.value.data, name.data))
     return [name for _, name in sorted(found)]
+
+
+def texts_of(module: Module) -> dict[str, str]:
+    """The texts that operations of ``module`` may stand in, by the name of the file: as it was read, and as printed."""
+    read = {} if module.source is None else {module.file: module.source}
+    return {PRINTED: str(module), **read}
+
+
+def model_places(module: Module) -> list[Location | None]:
+    """For each operation in order of a walk the place in the model it was made for, where that is known."""
+    if module.source is None:
+        return [location_of(op) for op in module.op.walk()]
+    return [source_place_of(op) for op in module.op.walk()]
 
 
 def plan_of(module: Module) -> Plan:

@@ -6,7 +6,7 @@ and call-site locations are looked through for the first place in a file.
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Final, cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -48,6 +48,31 @@ def place_of(location: Attribute) -> Location | None:
             return next((place for place in places if place is not None), None)
         case _:
             return None
+
+
+TEXT: Final = StringAttr("ktir")
+"""Marks a location that was given the place of its operation in the text of the module, last."""
+
+
+def with_text_place(location: LocationAttr, place: Location) -> LocationAttr:
+    """``location``, which stays the first, and the place of its operation in the text of its module."""
+    return FusedLoc(ArrayAttr([location, location_attribute(place)]), TEXT)
+
+
+def text_place_of(operation: Operation) -> Location | None:
+    """Where ``operation``, or the operation it was made of, stands in KTIR."""
+    location = operation.location
+    if isinstance(location, FusedLoc) and location.metadata == TEXT:
+        return place_of(cast("ArrayAttr[Attribute]", location.locations).data[-1])
+    return location_of(operation)
+
+
+def source_place_of(operation: Operation) -> Location | None:
+    """Where the model says what ``operation`` is for; None where it was not made from a model."""
+    location = operation.location
+    if isinstance(location, FusedLoc) and location.metadata == TEXT:
+        return place_of(cast("ArrayAttr[Attribute]", location.locations).data[0])
+    return None
 
 
 def location_attribute(place: Location) -> LocationAttr:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import subprocess
@@ -12,9 +13,13 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
+from xdsl.dialects.builtin import UnknownLoc
 
 import ktir
+from ktir.dialect.locations import location_attribute, location_of, source_place_of, text_place_of
 from ktir.errors import FileUnusable, PackageError
+from ktir.location import Location
+from ktir.module import Module
 from tests.api.programs import program, signature
 
 INPUT = np.linspace(-1, 1, 512, dtype=np.float32).reshape(8, 64)
@@ -132,3 +137,33 @@ def test_a_failed_save_leaves_no_file_behind(tmp_path: Path) -> None:
     with pytest.raises(FileUnusable):
         program().save(tmp_path / "folder")
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+def test_lines_of_the_model_come_back_beside_those_of_the_text(tmp_path: Path) -> None:
+    made = program()
+    made.module = Module(made.module.op)
+    places = [Location("model.py", number, 5) if number % 2 else None for number, _ in enumerate(made.module.op.walk())]
+    for op, place in zip(made.module.op.walk(), places, strict=True):
+        op.location = UnknownLoc() if place is None else location_attribute(place)
+    loaded = ktir.load(made.save(tmp_path / "m.ktirpkg"))
+    lines = (loaded.module.source or "").splitlines()
+    found = list(loaded.module.op.walk())
+    assert [source_place_of(op) for op in found] == [location_of(op) for op in made.module.op.walk()]
+    for op in found:
+        place = text_place_of(op)
+        assert place is not None and place.file == f"{tmp_path / 'm.ktirpkg'}:module.ktir"
+        written = op.parent_op() if op.name in ("arith.addf", "linalg.yield") else op  # the body of a linalg.add
+        assert written is not None
+        assert lines[place.line - 1][place.column - 1 :].startswith((written.name, written.name.split(".")[-1]))
+    assert loaded.report().timing.hot_spots[0].location in [text_place_of(op) for op in found]
+
+
+@pytest.mark.parametrize(
+    "data", [b"1", b"{}", b'{"files": [], "places": [[0, 1, 1]]}', b'{"files": ["a"], "places": [null]}', b"[", b"\xff"]
+)
+def test_places_that_fit_nothing_are_an_error(saved: Path, data: bytes) -> None:
+    with zipfile.ZipFile(saved) as archive:
+        manifest = json.loads(archive.read("manifest.json"))
+    manifest["digests"]["sources.json"] = hashlib.sha256(data).hexdigest()
+    with pytest.raises(PackageError):
+        ktir.load(rewritten(rewritten(saved, "sources.json", data), "manifest.json", json.dumps(manifest).encode()))

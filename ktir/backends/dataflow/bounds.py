@@ -17,42 +17,66 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ktir.backends.dataflow.costs import Cost, ddr_ticks
+from ktir.backends.dataflow.costs import Cost, ddr_ticks, peak_operations
+from ktir.backends.dataflow.descriptor import Box
+from ktir.backends.dataflow.expression import Expression
+from ktir.backends.dataflow.timing import Arithmetic, Work
 from ktir.backends.dataflow.unit_program import Access, Instruction, Program
+from ktir.errors import LimitExceeded
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The bound of one launch in ticks, and the resource that sets it; ``ddr_bytes`` are the compulsory ones."""
+    """The bound of one launch in ticks, and the resource that sets it; ``ddr_bytes`` and ``ring_bytes`` are compulsory.
+
+    ``work``: what the launch asks of each compute unit.
+    """
 
     launch: int
     ticks: int
     resource: str
     ddr_bytes: int
+    ring_bytes: int = 0
+    work: tuple[Work, ...] = ()
 
 
 def launch_bounds(program: Program, costs: dict[int, Cost]) -> list[Bound]:
     """The bound of each launch in order; ``costs`` are by identity of the instruction."""
-    works: dict[int, _Work] = {}
-    order: list[int] = []
+    works: dict[int, _Asked] = {}
+    launches = launch_of_instructions(program)
+    for code in program.units:
+        for instruction in code.instructions:
+            launch = launches[id(instruction)]
+            if launch not in works:
+                works[launch] = _Asked(program)
+            works[launch].add(code.unit, code.cores, instruction, costs[id(instruction)])
+    return [works[launch].bound(launch) for launch in sorted(works)] if works else [Bound(0, 0, "nothing", 0)]
+
+
+def launch_of_instructions(program: Program) -> dict[int, int]:
+    """The launch that each instruction belongs to, by its identity; a barrier belongs to the launch it starts."""
+    found: dict[int, int] = {}
     for code in program.units:
         launch = 0
         for instruction in code.instructions:
-            if instruction.kind == "barrier":
-                launch = instruction.launch
-            if launch not in works:
-                works[launch] = _Work(program)
-                order.append(launch)
-            works[launch].add(code.unit, code.cores, instruction, costs[id(instruction)])
-    return [works[launch].bound(launch) for launch in sorted(order)] if order else [Bound(0, 0, "nothing", 0)]
+            launch = instruction.launch if instruction.kind == "barrier" else launch
+            found[id(instruction)] = launch
+    return found
 
 
-class _Work:
+_Box = tuple[int, int, int, Expression, Box, tuple[int, ...], int]
+"""What tells one box that a core sends from another: the core, buffer, slot, offset, shape, loops around, and for a
+part of a chain, which adds to what it passes on, the instruction."""
+
+
+class _Asked:
     """What one launch asks of each resource."""
 
     def __init__(self, program: Program) -> None:
         self.program, self.machine = program, program.machine
         self.compute: dict[str, int] = {}
+        self.operations: dict[tuple[str, Arithmetic, str], int] = {}
+        self.sent: dict[_Box, int] = {}
         self.read: dict[int, _Words] = {}
         self.written: dict[int, _Words] = {}
 
@@ -60,11 +84,27 @@ class _Work:
         times = sum(instruction.executions(core) for core in cores)
         if cost.peak_ticks:
             self.compute[unit] = self.compute.get(unit, 0) + times * cost.peak_ticks
+            key: tuple[str, Arithmetic, str] = (
+                unit,
+                "multiply" if instruction.kind == "pe_mac" else "vector",
+                cost.element,
+            )
+            self.operations[key] = self.operations.get(key, 0) + times * cost.operations
+        if cost.ring_bytes:
+            self._send(cores, instruction, cost.ring_bytes)
         for access in instruction.accesses:
             if not access.buffer.per_core and not access.indirect and times:
                 sides = self.written if access.writes else self.read
                 words = sides.setdefault(access.buffer.number, _Words.of(access, self.machine.global_memory.word))
                 words.mark(access, cores, instruction)
+
+    def _send(self, cores: Sequence[int], instruction: Instruction, amount: int) -> None:
+        """Notes what is sent. A box that goes to several cores, one after the other, counts once."""
+        read = instruction.accesses[0]
+        combined = instruction.number if instruction.kind == "chain" else -1
+        for core in cores:
+            box = core, read.buffer.number, read.slot, read.offset, read.box, instruction.loops, combined
+            self.sent[box] = max(self.sent.get(box, 0), _sends(instruction, core) * amount)
 
     def bound(self, launch: int) -> Bound:
         word = self.machine.global_memory.word
@@ -72,7 +112,23 @@ class _Work:
         terms = {unit: ticks // self.machine.instances(unit) for unit, ticks in self.compute.items()}
         terms["device memory"] = ddr_ticks(self.machine, compulsory)
         resource = max(terms, key=lambda name: terms[name])
-        return Bound(launch, terms[resource], resource if terms[resource] else "nothing", compulsory)
+        work = tuple(
+            Work(unit, kind, element, operations, peak_operations(self.machine, unit, kind, element))
+            for (unit, kind, element), operations in sorted(self.operations.items())
+            if operations
+        )
+        ring = sum(self.sent.values())
+        return Bound(launch, terms[resource], resource if terms[resource] else "nothing", compulsory, ring, work)
+
+
+def _sends(instruction: Instruction, core: int) -> int:
+    """How often ``core`` sends to another, at least; 0 where that is hard to count, which keeps the bound a bound."""
+    space, link = instruction.space(core), instruction.link
+    try:
+        ends = [space.times_of(target) for target in link.targets] if link is not None and space.points else []
+    except LimitExceeded:
+        return 0
+    return max((sum(times for peer, times in end.items() if peer >= 0 and peer != core) for end in ends), default=0)
 
 
 MOST_PLACES = 4096

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final, cast
 
+from ktir.backends.dataflow.timing import Arithmetic
 from ktir.backends.dataflow.unit_program import Access, Instruction, Program, UnitCode
 from ktir.dialect import dfp
 from ktir.errors import NotCapable
@@ -26,7 +27,8 @@ class Cost:
 
     ``work``: the unit alone. ``read_port``, ``write_port``: how long the scratchpad's ports are taken. ``ddr_bytes``,
     ``requests``: what device memory sees. ``peak_ticks``: what the arithmetic would take at the machine's peak, on
-    this one unit. ``slack``: how much earlier than its array the matrix unit takes new operations.
+    this one unit. ``operations``: the arithmetic ones, as :mod:`ktir.backends.dataflow.timing` counts them, on elements
+    that the machine rates as ``element``. ``slack``: how much earlier than its array the matrix unit takes new ones.
     """
 
     work: int = 0
@@ -37,6 +39,8 @@ class Cost:
     requests: int = 0
     ring_bytes: int = 0
     peak_ticks: int = 0
+    operations: int = 0
+    element: str = ""
     fill: int = 0
     slack: int = 0
 
@@ -134,7 +138,7 @@ class CostModel:
 
     def _vector(self, unit: Unit, instruction: Instruction) -> Cost:
         flows = (*instruction.pops, *instruction.pushes)
-        lanes = min(self._lanes(unit, flow.element, instruction) for flow in flows)
+        lanes, element = min((self._lanes(unit, flow.element, instruction), flow.element) for flow in flows)
         elements = max(flow.elements for flow in flows)
         vectors = ceil(elements / lanes)
         block = cast("dfp.SfuMapOp | dfp.FoldOperation", instruction.op).body.block
@@ -142,7 +146,12 @@ class CostModel:
         ports = max(flow.vectors for flow in flows)
         work = max(vectors * issues * unit.issue_scale, ports) * self.tick
         tail = unit.reduce_latency * self.tick if instruction.kind != "sfu_map" else 0
-        return Cost(work=work + tail, peak_ticks=vectors * issues * unit.issue_scale * self.tick)
+        return Cost(
+            work=work + tail,
+            peak_ticks=vectors * issues * unit.issue_scale * self.tick,
+            operations=elements * issues,
+            element=self.machine.dtypes[element].rate_as if element in self.machine.dtypes else element,
+        )
 
     def _lanes(self, unit: Unit, element: str, instruction: Instruction) -> int:
         row = self.machine.dtypes[element].rate_as if element in self.machine.dtypes else element
@@ -169,9 +178,21 @@ class CostModel:
         return Cost(
             work=max(passes * one_pass, feed),
             peak_ticks=rows * k * n * self.tick // rate,
+            operations=2 * rows * k * n,
+            element=self.machine.dtypes[instruction.pops[0].element].rate_as,
             fill=unit.fill_cycles * self.tick,
             slack=one_pass,
         )
+
+
+def peak_operations(machine: Machine, unit: str, kind: Arithmetic, element: str) -> float:
+    """Operations a second of all instances of a compute unit on elements that the machine rates as ``element``."""
+    described = machine.unit(unit)
+    if kind == "multiply":
+        per_cycle = float(2 * described.mac_per_cycle.get(element, 0))
+    else:
+        per_cycle = described.lanes.get(element, 0) / max(1, described.issue_scale)
+    return per_cycle * machine.instances(unit) * machine.clock_hz
 
 
 def ddr_ticks(machine: Machine, amount: int) -> int:

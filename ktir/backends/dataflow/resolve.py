@@ -32,7 +32,7 @@ from ktir.backends.dataflow.unit_program import (
     dtype_name,
 )
 from ktir.dialect import dfp
-from ktir.dialect.locations import location_of
+from ktir.dialect.locations import location_of, text_place_of
 from ktir.errors import FunctionNotFound, NotCapable, VerifyError
 from ktir.machine import Machine
 
@@ -109,6 +109,7 @@ class _Compiler:
             location=location_of(op),
             base=self.symbols[op.base] if op.base is not None else None,
             writes=op.writes.data if op.writes is not None else None,
+            text_place=text_place_of(op),
         )
 
     def _queue(self, op: dfp.QueueOp) -> Queue:

@@ -63,13 +63,14 @@ class Server:
 
 @dataclass(slots=True)
 class Launch:
-    """Totals of the launch under way."""
+    """Totals of the launch under way; ``until_end``: what each actor had spent in each way when it ended."""
 
     number: int
     start: int
     read: int = 0
     written: int = 0
     ring: int = 0
+    until_end: tuple[tuple[int, ...], ...] = ()
     cores: set[int] = field(default_factory=set[int])
 
 
@@ -82,6 +83,11 @@ class Spent:
     blocked: list[int]
     stalled: list[int]
     by_instruction: list[int]
+
+    @property
+    def by_actor(self) -> tuple[tuple[int, ...], ...]:
+        """Busy, starved, blocked and stalled ticks of each actor so far."""
+        return tuple(zip(self.busy, self.starved, self.blocked, self.stalled, strict=True))
 
 
 Payload = tuple[Actor, Phase, int] | tuple[TokenQueue, int]

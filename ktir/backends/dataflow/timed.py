@@ -294,8 +294,15 @@ class Simulation:
         clock.since = clock.array_free
         self._schedule(clock.array_free, ATTEMPT, actor.number, actor)
 
-    def _next_launch(self, number: int, now: int) -> None:
+    def end_launch(self, now: int) -> None:
+        """Closes the books of the launch under way, at a barrier or at the end, where every actor is free."""
+        for actor in self.tokens.actors:
+            self.account_wait(actor, now)
+        self.launch.until_end = self.spent.by_actor
         self.launches.append((self.launch, now))
+
+    def _next_launch(self, number: int, now: int) -> None:
+        self.end_launch(now)
         self.launch = Launch(number, now)
 
     # ----------------------------------------------------------------------------------------------------------- chunks

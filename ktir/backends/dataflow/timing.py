@@ -3,12 +3,17 @@
 Words. *busy*: the unit works, latencies of its own transfers included. *starved*: it waits for input, for a barrier, or
 has ended. *blocked*: it waits for room in an output. *stalled*: it waits for a resource that others hold. The four add
 up to the total for every unit. *bound*: the least time any schedule of the same work could take on the machine.
+*compulsory*: the bytes that any schedule has to move; every word that is read or written in device memory once, every
+box that another core needs over the networks once. *operations*: a multiply-add counts two; a vector operation counts
+one for each element and each issue, so that an exponential of four issues counts four, and a unit that is never idle
+does as many a second as its peak says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from ktir.location import Location
 
@@ -32,8 +37,57 @@ class UnitTime:
 
 
 @dataclass(frozen=True, slots=True)
+class UnitTotal:
+    """How all instances of one kind of unit together spent a launch; the four times add up to ``instances`` launches.
+
+    ``balance``: the busy time of the average core by that of the busiest one; 1 where all cores do the same, or none
+    does anything.
+    """
+
+    unit: str
+    instances: int
+    busy_ns: float
+    starved_ns: float
+    blocked_ns: float
+    stalled_ns: float
+    balance: float
+
+
+Arithmetic = Literal["multiply", "vector"]
+"""Multiply-adds of a matrix unit, or operations of a vector unit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a launch asks of the compute units of one name: ``operations`` on elements rated as ``element``.
+
+    ``peak``: operations a second of all instances on the machine together.
+    """
+
+    unit: str
+    kind: Arithmetic
+    element: str
+    operations: int
+    peak: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """A buffer that has ``bytes`` of every scratchpad, all its slots, from launch ``first`` to launch ``last``."""
+
+    name: str
+    offset: int
+    bytes: int
+    slots: int
+    first: int
+    last: int
+    location: Location | None
+
+
+@dataclass(frozen=True, slots=True)
 class LaunchTime:
-    """One launch, from barrier to barrier. ``cores`` are those that had work; bytes are as moved, not as needed."""
+    """One launch, from barrier to barrier. ``cores`` are those that had work; bytes are as moved, not as needed,
+    but for the compulsory ones. ``scratchpad`` are the bytes of a core's scratchpad that have a tenant."""
 
     launch: int
     cores: int
@@ -45,6 +99,10 @@ class LaunchTime:
     ddr_written: int
     ddr_compulsory: int
     ring: int
+    ring_compulsory: int
+    scratchpad: int
+    units: tuple[UnitTotal, ...] = ()
+    work: tuple[Work, ...] = ()
 
     @property
     def time_ns(self) -> float:
@@ -66,11 +124,16 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class HotSpot:
-    """Time that units of one kind were busy with one operation, over all cores."""
+    """Time that units of one kind were busy with one operation, over all cores.
+
+    ``location`` is its line in the KTIR, ``source`` that in the model it was compiled from, where there is one.
+    """
 
     location: Location | None
+    source: Location | None
     unit: str
     operation: str
+    launch: int
     busy_ns: float
 
 
@@ -91,8 +154,10 @@ class Timing:
     ddr_written: int
     ddr_compulsory: int
     ring: int
+    ring_compulsory: int
     scratchpad_used: int
     scratchpad_bytes: int
+    tenants: tuple[Tenant, ...]
     events: int
 
     @property
@@ -102,6 +167,21 @@ class Timing:
         for unit in self.units:
             kinds.setdefault(unit.unit, []).append(unit)
         return {name: _share(units) for name, units in kinds.items()}
+
+    @property
+    def balance(self) -> Mapping[str, float]:
+        """For each kind of unit the busy time of the average core by that of the busiest; see :class:`UnitTotal`."""
+        cores: dict[str, dict[int, float]] = {}
+        for unit in self.units:
+            busy = cores.setdefault(unit.unit, {})
+            busy[unit.core] = busy.get(unit.core, 0.0) + unit.busy_ns
+        return {name: balance_of(list(busy.values())) for name, busy in cores.items()}
+
+
+def balance_of(busy: Sequence[float]) -> float:
+    """The average by the largest; 1 where nothing is busy."""
+    most = max(busy, default=0)
+    return sum(busy) / len(busy) / most if most else 1.0
 
 
 def _share(units: list[UnitTime]) -> dict[str, float]:

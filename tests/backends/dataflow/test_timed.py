@@ -26,6 +26,17 @@ def assert_conserved(timing: Timing) -> None:
     for launch in timing.launches:
         assert launch.time_ns >= launch.bound_ns - 1e-6
         assert launch.ddr_read + launch.ddr_written >= launch.ddr_compulsory
+        assert launch.ring >= launch.ring_compulsory >= 0
+        for total in launch.units:
+            spent = total.busy_ns + total.starved_ns + total.blocked_ns + total.stalled_ns
+            assert spent == pytest.approx(total.instances * launch.time_ns)
+            assert 0 < total.balance <= 1
+        for work in launch.work:
+            assert work.operations <= work.peak * launch.time_ns * 1e-9 * (1 + 1e-9)
+    for name in timing.shares:
+        parts = [total for launch in timing.launches for total in launch.units if total.unit == name]
+        busy = sum(unit.busy_ns for unit in timing.units if unit.unit == name)
+        assert sum(part.busy_ns for part in parts) == pytest.approx(busy)
     for unit in timing.units:
         assert unit.total_ns == pytest.approx(timing.total_ns)
         assert min(unit.busy_ns, unit.starved_ns, unit.blocked_ns, unit.stalled_ns) >= 0
@@ -49,6 +60,8 @@ def test_time_is_never_below_the_bound(tiles, slots, cores, launches, chunk) -> 
     share = cores * tiles * 2048 * launches
     assert (timing.ddr_read, timing.ddr_written, timing.ddr_compulsory) == (2 * share, share, 3 * share)
     assert len(timing.launches) == launches and all(launch.cores == cores for launch in timing.launches)
+    operations = cores * tiles * 1024 * load("spyre").unit("sfu").issues["arith.divf"]
+    assert all([work.operations for work in launch.work] == [operations] for launch in timing.launches)
 
 
 @settings(max_examples=examples(200), deadline=None)

@@ -241,8 +241,8 @@ class _Tracer:
         step = max(128, self.machine.alignment)
         return -(-offset // step) * step
 
-    def _allocate(self, name: str, offset: int, size: int) -> None:
-        self.result.allocations.append(Storage(name, "global", offset, max(1, size)))
+    def _allocate(self, name: str, offset: int, size: int, origin: Operation | None = None) -> None:
+        self.result.allocations.append(Storage(name, "global", offset, max(1, size), origin))
 
     # ------------------------------------------------------------------------------------------------------------- host
 
@@ -278,7 +278,7 @@ class _Tracer:
             name = op.memref.name_hint or f"b{number}"
             type = op.memref.type
             layout = op.attributes.get(LAYOUT)
-            self._allocate(f"{name}.{number}", offset, size)
+            self._allocate(f"{name}.{number}", offset, size, op)
             self.buffers[op.memref] = self.result.allocations[-1]
             self.values[op.memref] = Placed(
                 name,

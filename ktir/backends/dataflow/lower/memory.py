@@ -123,7 +123,8 @@ class Places:
                 remedy="place it lower, or make it smaller",
             )
         room = Room(low, high)
-        storage = self.scratch.setdefault(room, Storage(f"region{len(self.scratch)}", "ct_local", low, len(room)))
+        fresh = Storage(f"region{len(self.scratch)}", "ct_local", low, len(room), op)
+        storage = self.scratch.setdefault(room, fresh)
         self.touched.setdefault(storage, []).append(launch)
         return storage
 

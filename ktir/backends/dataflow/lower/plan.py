@@ -117,12 +117,16 @@ Item = Loop | Step | Handshake
 
 @dataclass(eq=False)
 class Storage:
-    """A region: ``size`` bytes of ``memory`` from ``offset``, at the same place in each core's scratchpad."""
+    """A region: ``size`` bytes of ``memory`` from ``offset``, at the same place in each core's scratchpad.
+
+    ``origin``: the operation that it is known from, where there is one.
+    """
 
     name: str
     memory: str
     offset: int
     size: int
+    origin: Operation | None = None
 
 
 @dataclass(eq=False)

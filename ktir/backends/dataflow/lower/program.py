@@ -222,6 +222,7 @@ class Assembly:
             shared = any(other is not storage and rooms[other].overlaps(rooms[storage]) for other in used)
             launches = (min(used[storage]), max(used[storage])) if shared else None
             made = dfp.BufferOp(storage.name, memory, storage.offset, storage.size, launches=launches)
+            made.location = made.location if storage.origin is None else storage.origin.location
             self._declare(storage, made)
         return stored
 
@@ -254,6 +255,7 @@ class Assembly:
                 len(group.room),
                 launches=(group.tenant.first, group.tenant.last),
             )
+            made.location = next((each.origin.location for each in mine if each.origin is not None), made.location)
             self.declared.append(made)
             for storage in mine:
                 self.buffers[storage] = Resolved(made.result, storage.offset - group.room.start)

@@ -51,7 +51,8 @@ class Report:
     """The story of a timed run.
 
     ``kernels`` names the kernel of each launch; ``plans`` its decisions, by kernel; ``counts`` are further numbers to
-    show; ``notes`` are sentences the reader must know to read the numbers right.
+    show; ``notes`` are sentences the reader must know to read the numbers right; ``texts`` are the KTIR texts that hot
+    spots are in, by file.
     """
 
     title: str
@@ -61,6 +62,7 @@ class Report:
     plans: Mapping[str, str] = field(default_factory=dict[str, str])
     counts: Mapping[str, int] = field(default_factory=dict[str, int])
     notes: tuple[str, ...] = (MODELLED, ARITHMETIC)
+    texts: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def launches(self) -> list[tuple[LaunchTime, str, str]]:

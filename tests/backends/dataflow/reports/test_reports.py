@@ -14,17 +14,20 @@ from hypothesis import strategies as st
 import ktir
 from ktir.backends.dataflow.reports.html import MOST_INTERVALS, SCREEN_PIXELS, thin
 from ktir.backends.dataflow.reports.report import Report, format_bytes, format_time
-from ktir.backends.dataflow.timing import HotSpot, Interval, LaunchTime, Timing, UnitTime
+from ktir.backends.dataflow.timing import HotSpot, Interval, LaunchTime, Tenant, Timing, UnitTime, UnitTotal, Work
 from ktir.errors import FileUnusable
 from ktir.location import Location
 from tests.settings import examples
 
 EVIL = "</script><b>k&\"'"
+TILE = Tenant(EVIL, 0, 4096, 2, 0, 0, Location("a.ktir", 2, 5))
+WORK = Work("pe", "multiply", "f16", 4096, 98e12)
 
 
 @pytest.fixture(scope="module")
 def report() -> Report:
     units = tuple(UnitTime(core, unit, 0, 60.0, 20.0, 15.0, 5.0) for core in range(2) for unit in ("pe", "sfu"))
+    halves = UnitTotal("pe", 2, 60.0, 40.0, 12.0, 8.0, 0.75)
     timing = Timing(
         machine="spyre",
         presets={"clock": "1.5GHz"},
@@ -32,18 +35,20 @@ def report() -> Report:
         bound_ns=50.0,
         bound_by="device memory",
         launches=(
-            LaunchTime(0, 2, 0.0, 60.0, 30.0, "device memory", 1024, 0, 1024, 0),
-            LaunchTime(1, 1, 60.0, 100.0, 20.0, "matrix units", 0, 2048, 2048, 256),
+            LaunchTime(0, 2, 0.0, 60.0, 30.0, "device memory", 1024, 0, 1024, 0, 0, 4096, (halves,), (WORK,)),
+            LaunchTime(1, 1, 60.0, 100.0, 20.0, "pe", 0, 2048, 2048, 256, 128, 1024),
         ),
         units=units,
         intervals=tuple(Interval(unit.core, unit.unit, 0, 0, 0.0, 60.0) for unit in units),
-        hot_spots=(HotSpot(Location("a.ktir", 3, 5), "pe", "pe_mac", 120.0),),
+        hot_spots=(HotSpot(Location("a.ktir", 3, 5), Location("model.py", 7, 1), "pe", "pe_mac", 0, 120.0),),
         ddr_read=1024,
         ddr_written=2048,
         ddr_compulsory=3072,
         ring=256,
+        ring_compulsory=128,
         scratchpad_used=4096,
         scratchpad_bytes=1 << 20,
+        tenants=(TILE, Tenant("rest", 0, 1024, 1, 1, 1, None)),
         events=10,
     )
     return Report(EVIL, timing, ktir.machine("spyre"), (EVIL, "second"), {"second": "d0 : 2"}, {"operations": 7})
