@@ -35,10 +35,12 @@ class Split:
     """``rows * columns`` cores; core ``c * rows + r`` has the ``r``-th part of the rows and ``c``-th of the columns.
 
     Which of the two is the faster was not published; this way the weights, the larger operand, go the shorter way.
+    ``group``: how many cores load the same weights together, at most.
     """
 
     rows: int
     columns: int
+    group: int = GROUP
 
     @property
     def cores(self) -> int:
@@ -60,7 +62,7 @@ class Split:
     @cached_property
     def same_columns(self) -> Mates:
         """The cores that load the same weights together: neighbours on the ring."""
-        group = min(self.rows, GROUP)
+        group = min(self.rows, self.group)
         return [[core // group * group + r for r in range(group)] for core in range(self.cores)]
 
 
@@ -163,8 +165,7 @@ class Held:
 
     def send(self, u: Unit, number: Index) -> None:
         turn = u.table(*[each.index(core) * self.per_core for core, each in enumerate(self.mates)])
-        mine = lambda i, first: (i - first).ge(0) & (i - first).le(self.per_core - 1)  # noqa: E731
-        with u.when(mine, number, turn):
+        with u.when(lambda i, first: (i - first).ge(0) & (i - first).le(self.per_core - 1), number, turn):
             at = u.apply(lambda i, first: (i - first) * self.size, number, turn)
             hand_out(u, self.kept, at, self.size, self.mates)
 

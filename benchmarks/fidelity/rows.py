@@ -173,6 +173,9 @@ def products() -> Iterator[Row]:
         by_rows = Run(wide, (columns, ROW_SPLIT), long=True)
         name = f"512 x 4096 x {columns}, 32 x 1 against 8 x 4 cores"
         yield Row(name, "ratio", gain, "", planner, (by_rows, runs[columns]), ratio, (1.3, 3.5))
+    together = Run(wide, (1024, Split(32, 1, group=32)), long=True)
+    name = "512 x 4096 x 1024, 32 x 1 in one group of 32 against 8 x 4 cores"
+    yield Row(name, "information", published[1024][1], "", planner, (together, runs[1024]), ratio)
 
 
 def blocks() -> Iterator[Row]:
