@@ -9,13 +9,11 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import FloatAttr, ModuleOp, f16
 from xdsl.ir import SSAValue
 
-from benchmarks.fidelity.schedule import HALF, Schedule, holding, load, store
+from benchmarks.fidelity.schedule import BURST, HALF, Schedule, holding, load, store
 from ktir.dialect import dfp
 from tests.backends.dataflow.programs import Unit
 
 CORES = 32
-BURST = 4096
-"""Bytes of the longest burst (torch-spyre, restickify document)."""
 PIECE = 32 * 1024
 """Bytes of one load where a core does nothing but read."""
 QUEUED = 2048

@@ -5,7 +5,8 @@ loads a part and sends it to the others, so that device memory is read once; but
 together has at most eight cores, the planner's own limit (torch-spyre ``cost_model.py``, ``mm_split_long_knee``): more
 cores with the same columns are several groups, each of which reads the weights. The activations are loaded in slices
 along with the first block of weights and stay; weights come in blocks of columns, of which each corelet takes half;
-the sums of a block stay in the matrix unit, and its results are stored as it is done, between the loads of the next.
+the sums of a block stay in the matrix unit, and its results are stored as it is done, between the loads of the next, or
+with those of some more blocks where they are less than a burst.
 
 Words. split: how many cores share the rows and how many the columns. block: columns of a core whose sums are made
 together. slice: the part of the depth that is loaded at a time. step: the part that the matrix unit takes at a time.
@@ -21,7 +22,19 @@ from typing import Protocol
 from xdsl.dialects.builtin import ModuleOp, f16
 from xdsl.ir import SSAValue
 
-from benchmarks.fidelity.schedule import HALF, STICK, Mates, Schedule, collect, filling, hand_out, holding, load, store
+from benchmarks.fidelity.schedule import (
+    BURST,
+    HALF,
+    STICK,
+    Mates,
+    Schedule,
+    collect,
+    filling,
+    hand_out,
+    holding,
+    load,
+    store,
+)
 from ktir.dialect import dfp
 from tests.backends.dataflow.programs import Index, Unit
 
@@ -107,6 +120,13 @@ class Product:
     def result_bytes(self) -> int:
         """Of a corelet's part of a block."""
         return self.own_rows * self.width * HALF
+
+    @property
+    def batch(self) -> int:
+        """Blocks whose results are stored together: a burst if they are small, which the published turnaround between
+        directions assumes."""
+        most = max(1, BURST // self.result_bytes)
+        return max(count for count in range(1, most + 1) if self.blocks % count == 0)
 
 
 class Operand(Protocol):
@@ -274,24 +294,26 @@ def _keeper(p: Product, out: SSAValue, kept: SSAValue, corelet: int):
 
 
 def _results_to_device(schedule: Schedule, p: Product, outs: list[SSAValue]) -> None:
-    """Each block is stored as it is done."""
+    """Each batch of blocks is stored as it is done."""
     array = schedule.array(p.rows * p.columns * HALF)
-    tiles = [schedule.tile(p.result_bytes, "lx_st", "hbm_st") for _ in outs]
+    size = p.batch * p.result_bytes
+    tiles = [schedule.tile(size, "lx_st", "hbm_st") for _ in outs]
     first = [core * p.blocks * p.corelets * p.result_bytes for core in range(schedule.cores)]
 
     def drainer(out: SSAValue, tile: SSAValue):
         def work(u: Unit) -> None:
-            with u.loop(p.blocks), filling(u, tile):
-                u.drain(out, tile, 0, [p.result_bytes // HALF], [HALF])
+            with u.loop(p.blocks // p.batch), filling(u, tile), u.loop(p.batch) as j:
+                at = u.apply(lambda j: j * p.result_bytes, j)
+                u.drain(out, tile, at, [p.result_bytes // HALF], [HALF])
 
         return work
 
     def write(u: Unit) -> None:
         begin = u.table(*first)
-        with u.loop(p.blocks) as i:
+        with u.loop(p.blocks // p.batch) as i:
             for corelet, tile in enumerate(tiles):
-                at = u.apply(lambda i, b, c=corelet: (i * p.corelets + c) * p.result_bytes + b, i, begin)
-                store(u, tile, array, at, p.result_bytes)
+                at = u.apply(lambda i, b, c=corelet: (i * p.corelets + c) * size + b, i, begin)
+                store(u, tile, array, at, size)
 
     for corelet, (out, tile) in enumerate(zip(outs, tiles, strict=True)):
         schedule.does("lx_st", drainer(out, tile), corelet)

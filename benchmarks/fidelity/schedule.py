@@ -21,6 +21,8 @@ from tests.backends.dataflow.programs import Index, Program, Unit
 
 STICK = 128
 """Bytes of the scratchpad's word."""
+BURST = 4096
+"""Bytes of the longest burst of device memory (torch-spyre, restickify document)."""
 HALF = 2
 """Bytes of an element: all published results are in half precision."""
 DESCRIPTION = "spyre"
