@@ -2,7 +2,7 @@
 #
 #   make demo        the MiniLM job on the simulated ring: table, report.html, trace.json
 #   make test        lint, types, IR text, behaviour, and the demo on one sentence
-#   make test-full   the same with the full counts of generated inputs
+#   make test-full   the same with the full counts of generated inputs, and reports in headless Chromium, which it needs
 #   make docs        the generated tables of docs/
 #   make clean       remove what the targets made
 

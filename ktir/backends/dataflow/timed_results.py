@@ -19,6 +19,7 @@ from ktir.backends.dataflow.timing import (
 from ktir.backends.dataflow.token_machine import Actor
 from ktir.backends.dataflow.unit_program import Program
 from ktir.dialect.locations import source_place_of, text_place_of
+from ktir.location import Location
 
 if TYPE_CHECKING:
     from ktir.backends.dataflow.timed import Simulation
@@ -141,18 +142,12 @@ def occupied(tenants: Sequence[Tenant], launch: int) -> int:
 
 
 def _hot_spots(simulation: Simulation) -> tuple[HotSpot, ...]:
-    ns = simulation.machine.clock.nanoseconds
     launches = launch_of_instructions(simulation.program)
-    spots = [
-        HotSpot(
-            text_place_of(instruction.op),
-            source_place_of(instruction.op),
-            unit,
-            instruction.kind,
-            launches[id(instruction)],
-            ns(ticks),
-        )
-        for (unit, instruction), ticks in zip(simulation.instructions, simulation.spent.by_instruction, strict=True)
-        if ticks
-    ]
-    return tuple(sorted(spots, key=lambda spot: -spot.busy_ns))
+    busy: dict[tuple[Location | None, Location | None, str, str, int], int] = {}
+    for (unit, instruction), ticks in zip(simulation.instructions, simulation.spent.by_instruction, strict=True):
+        if ticks:
+            op = instruction.op
+            key = text_place_of(op), source_place_of(op), unit, instruction.kind, launches[id(instruction)]
+            busy[key] = busy.get(key, 0) + ticks
+    ns = simulation.machine.clock.nanoseconds
+    return tuple(HotSpot(*key, ns(ticks)) for key, ticks in sorted(busy.items(), key=lambda item: -item[1]))

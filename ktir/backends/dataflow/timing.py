@@ -124,7 +124,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class HotSpot:
-    """Time that units of one kind were busy with one operation, over all cores.
+    """Time that units of one name were busy with what they do for one operation of the KTIR, over all cores.
 
     ``location`` is its line in the KTIR, ``source`` that in the model it was compiled from, where there is one.
     """

@@ -6,14 +6,11 @@ import argparse
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 from zipfile import is_zipfile
 
 from ktir.errors import FileUnusable, KtirError, ReportError
 from ktir.tools.console import FAULT, OK, USAGE, Console, problem_data
-
-if TYPE_CHECKING:
-    from ktir.backends.dataflow.reports.report import Form
 
 HELP = "model the time of a saved package and report where it goes, or compare two reports"
 EXAMPLES = """  ktir report minilm.ktirpkg
@@ -65,14 +62,14 @@ def _report(package: Path, arguments: argparse.Namespace, console: Console) -> i
     from ktir import api
     from ktir.files import refuse_outputs
 
-    forms: dict[Form, Path | None] = {"html": arguments.html, "trace": arguments.trace}
-    files = {form: file for form, file in forms.items() if file is not None}
-    refuse_outputs(list(files.values()), [package])
+    refuse_outputs([file for file in (arguments.html, arguments.trace) if file is not None], [package])
     program = api.load(package)
     with console.step("simulating"):
         report = program.report()
-    for form, file in files.items():
-        report.save(file, form)
+    if arguments.html is not None:
+        report.save(arguments.html, "html")
+    if arguments.trace is not None:
+        report.save(arguments.trace, "trace")
     console.result({"ok": True, **json.loads(report.json)}, report.text)
     return OK
 

@@ -10,12 +10,17 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ktir.backends.dataflow.timing import LaunchTime, Timing
 from ktir.errors import FileUnusable
+from ktir.location import Location
 from ktir.machine.description import Machine
+
+if TYPE_CHECKING:
+    from ktir.backends.dataflow.reports.roofline import Roofline
 
 MODELLED = (
     "Times come from a model of the machine; nothing was measured on a device. The values it rests on are listed with "
@@ -71,6 +76,22 @@ class Report:
         names = [self.kernels[at] if at < known else "" for at, _ in enumerate(self.timing.launches)]
         return [(each, name, self.plans.get(name, "")) for each, name in zip(self.timing.launches, names, strict=True)]
 
+    @cached_property
+    def roofline(self) -> Roofline:
+        """Intensity and rate of each kernel, and the machine's ceilings."""
+        from ktir.backends.dataflow.reports.roofline import roofline
+
+        return roofline(self)
+
+    def line(self, location: Location | None) -> str:
+        """The line of KTIR that ``location`` is in, without indentation; empty where its text is not known."""
+        lines = self._lines.get(location.file, []) if location is not None else []
+        return lines[location.line - 1].strip() if location is not None and 0 < location.line <= len(lines) else ""
+
+    @cached_property
+    def _lines(self) -> dict[str, list[str]]:
+        return {file: text.splitlines() for file, text in self.texts.items()}
+
     @property
     def data(self) -> dict[str, Any]:
         """Everything but the timeline, as plain data."""
@@ -84,7 +105,12 @@ class Report:
             "title": self.title,
             **timing,
             "launches": launches,
+            "hot_spots": [
+                {**dataclasses.asdict(spot), "text": self.line(spot.location)} for spot in self.timing.hot_spots
+            ],
             "shares": {name: dict(share) for name, share in self.timing.shares.items()},
+            "balance": dict(self.timing.balance),
+            "roofline": self.roofline.data,
             "counts": dict(self.counts),
             "notes": list(self.notes),
         }
@@ -143,3 +169,16 @@ def format_bytes(count: int) -> str:
             return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
         value /= 1024
     raise AssertionError("unreachable: the last unit returns")
+
+
+def format_rate(per_second: float, what: str = "op/s") -> str:
+    """Three digits, a decimal prefix and a unit: ``98.3 Top/s``, ``150 GB/s``."""
+    for factor, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if per_second >= factor:
+            return f"{per_second / factor:.3g} {prefix}{what}"
+    return f"{per_second:.3g} {what}"
+
+
+def format_multiple(moved: int, least: int) -> str:
+    """How many times the least that is moved: ``1.00 x``; ``-`` where nothing has to be."""
+    return f"{moved / least:.2f} x" if least else "-"
