@@ -181,43 +181,50 @@ def products() -> Iterator[Row]:
 def blocks() -> Iterator[Row]:
     """The MLP block, by that reading of its utilisations that the clock of the named preset implies."""
     source = "torch-spyre pull request 2765"
-    pinned = Run(mlp.pinned, (PUBLISHED_SPLIT,), long=True)
     up = Run(wide, (mlp.MIDDLE, PUBLISHED_SPLIT), long=True)
-    rest = Run(mlp.between, (PUBLISHED_SPLIT,), long=True), Run(mlp.down, (PUBLISHED_SPLIT,), long=True)
-    rows = Run(mlp.pinned, (ROW_SPLIT,), long=True)
-
-    def unpinned(times: Sequence[float]) -> float:
-        return 2 * times[0] + times[1] + times[2]
-
-    yield Row("MLP block, pinned", "product", mlp.published_ms(79), "ms", source, (pinned,), milliseconds)
-    yield Row(
-        "MLP block, unpinned",
-        "product",
-        mlp.published_ms(66),
-        "ms",
-        source,
-        (up, *rest),
-        lambda t: unpinned(t) / 1e6,
+    unpinned = up, Run(mlp.between, (PUBLISHED_SPLIT,)), Run(mlp.down, (PUBLISHED_SPLIT,), long=True)
+    pinned, by_rows = (
+        (
+            Run(mlp.up_pinned, (split,), long=True),
+            Run(mlp.swiglu_pinned, (split,), whole=False),
+            Run(mlp.down_pinned, (split,), whole=False, long=True),
+        )
+        for split in (PUBLISHED_SPLIT, ROW_SPLIT)
     )
-    yield Row("MLP block, M/32", "product", mlp.published_ms(33), "ms", source, (rows,), milliseconds)
+
+    def pinned_ns(times: Sequence[float]) -> float:
+        return mlp.pinned_ns(PUBLISHED_SPLIT, times)
+
+    def by_rows_ns(times: Sequence[float]) -> float:
+        return mlp.pinned_ns(ROW_SPLIT, times)
+
+    for name, utilisation, runs, time in (
+        ("MLP block, pinned", 79, pinned, pinned_ns),
+        ("MLP block, unpinned", 66, unpinned, mlp.unpinned_ns),
+        ("MLP block, M/32", 33, by_rows, by_rows_ns),
+    ):
+        published = mlp.published_ms(utilisation)
+        yield Row(name, "product", published, "ms", source, runs, lambda t, time=time: time(t) / 1e6)
+    name = "MLP block, unpinned against pinned"
     yield Row(
-        "MLP block, unpinned against pinned",
+        name,
         "ratio",
         79 / 66,
         "",
         source,
-        (up, *rest, pinned),
-        lambda t: unpinned(t) / t[3],
+        (*unpinned, *pinned),
+        lambda t: mlp.unpinned_ns(t[:3]) / pinned_ns(t[3:]),
         (1.001, 10.0),
     )
+    name = "MLP block, M/32 against unpinned"
     yield Row(
-        "MLP block, M/32 against unpinned",
+        name,
         "ratio",
         (66 / 33, 2.5),
         "",
         source,
-        (rows, up, *rest),
-        lambda t: t[0] / unpinned(t[1:]),
+        (*by_rows, *unpinned),
+        lambda t: by_rows_ns(t[:3]) / mlp.unpinned_ns(t[3:]),
         (1.001, 10.0),
     )
 
