@@ -16,7 +16,7 @@ from xdsl.dialects import memref
 from xdsl.dialects.builtin import IntegerAttr
 
 from ktir.analysis.accesses import Buffer
-from ktir.analysis.findings import Answer, answer, doubtful, proven, unknown
+from ktir.analysis.findings import Answer, answer, distinct, doubtful, proven, unknown
 from ktir.analysis.footprint import buffer_of
 from ktir.analysis.launches import Program
 from ktir.dialect.ktdp import memory_space_of
@@ -61,7 +61,8 @@ def check_placement(program: Program, machine: Machine | None) -> Iterator[Answe
     followed = all(access.footprints is not None for launch in program.launches for access in launch.accesses)
     for one, other in combinations(placed.values(), 2):
         if one.kind == other.kind and one.room.overlaps(other.room):
-            yield answer("placement", [*clashes(one, other, followed), *clashes(other, one, followed)][:1])
+            found = distinct([*clashes(one, other, followed), *clashes(other, one, followed)])
+            yield answer("placement", found[:1])
 
 
 def placed_buffers(program: Program) -> dict[Buffer, Placed]:

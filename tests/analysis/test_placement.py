@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ktir.analysis.check import examine
@@ -75,8 +75,14 @@ def found(source: str, machine: str | None = None) -> list[Diagnostic]:
     return list(examine(parse_module(source, "k.ktir"), described, ("placement",)).findings)
 
 
+OPEN_ONE_WAY_LOST_THE_OTHER = Host(
+    (0, 0, 2), (Copy(1, True), Copy(0, True), Copy(1, True), Copy(0, False), Copy(1, False))
+)
+
+
 @settings(max_examples=examples(1500), deadline=None)
 @given(hosts)
+@example(OPEN_ONE_WAY_LOST_THE_OTHER)
 def test_overlaps_are_reported_where_bytes_are_lost(host: Host) -> None:
     errors = [d for d in found(text(host)) if d.severity == "error"]
     assert {d.code for d in errors} == ({"BufferOverlap"} if loses_bytes(host) else set()), text(host)
