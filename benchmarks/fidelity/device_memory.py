@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import FloatAttr, ModuleOp, f16
 from xdsl.ir import SSAValue
 
-from benchmarks.fidelity.schedule import BURST, HALF, Schedule, holding, load, store
-from ktir.dialect import dfp
+from benchmarks.fidelity.schedule import BURST, HALF, Schedule, filling, holding, load, store
 from tests.backends.dataflow.programs import Unit
 
 CORES = 32
@@ -20,26 +19,20 @@ QUEUED = 2048
 """Bytes that a hardware queue holds: operands that meet are fed in turns of so many."""
 
 
-def reads(per_core: Sequence[int], run: int = BURST) -> ModuleOp:
-    """Core ``c`` reads ``per_core[c]`` bytes of its own, in runs of ``run`` bytes that lie apart if they are short."""
-    schedule = Schedule(len(per_core))
-    apart = run if run >= BURST else 2 * run
-    turns = [-(-size // PIECE) for size in per_core]
-    spread = PIECE // run * apart
-    array = schedule.array(sum(turns) * spread)
+def reads(cores: int, size: int) -> ModuleOp:
+    """Each core reads ``size`` bytes of its own."""
+    schedule = Schedule(cores)
+    array = schedule.array(cores * size)
     tile = schedule.tile(PIECE, "hbm_ld", "lx_ld")
-    first = [sum(turns[:core]) * spread for core in range(len(turns))]
+    turns = size // PIECE
 
     def fetch(u: Unit) -> None:
-        begin = u.table(*first)
-        with u.loop(u.table(*turns)) as i:
-            at = u.apply(lambda i, b: i * spread + b, i, begin)
-            u.add(dfp.ReserveOp(tile))
-            u.copy(array, at, tile, 0, [PIECE // run, run // HALF], [apart, HALF], [run, HALF])
-            u.add(dfp.CommitOp(tile))
+        begin = u.table(*[core * size for core in range(cores)])
+        with u.loop(turns) as i:
+            load(u, array, u.apply(lambda i, b: i * PIECE + b, i, begin), tile, PIECE)
 
     def drop(u: Unit) -> None:
-        with u.loop(u.table(*turns)), holding(u, tile):
+        with u.loop(turns), holding(u, tile):
             pass
 
     schedule.does("hbm_ld", fetch)
@@ -131,10 +124,8 @@ def elementwise(schedule: Schedule, size: int, operands: int, body: Scalar) -> N
             u.map(feeds, out, [QUEUED // HALF], [f16] * operands, body)
 
     def drain(u: Unit) -> None:
-        with u.loop(turns):
-            u.add(dfp.ReserveOp(result))
+        with u.loop(turns), filling(u, result):
             u.drain(out, result, 0, [BURST // HALF], [HALF])
-            u.add(dfp.CommitOp(result))
 
     def write(u: Unit) -> None:
         begin = u.table(*first)

@@ -103,7 +103,7 @@ SHARES = {1: 0.11, 2: 0.22, 4: 0.43, 8: 0.54, 16: 0.54, 32: 1.0}
 
 def calibration() -> Iterator[Row]:
     """What the description of device memory was fitted to."""
-    reads = {cores: Run(device_memory.reads, ((READ,) * cores,)) for cores in SHARES}
+    reads = {cores: Run(device_memory.reads, (cores, READ)) for cores in SHARES}
     copy = Run(device_memory.copies, (32, READ))
     rate = "GB/s"
     yield Row("reads of 32 cores", "calibration", 150.0, rate, COST_MODEL, (reads[32],), lambda t: 32 * READ / t[0])
@@ -140,7 +140,7 @@ def memory() -> Iterator[Row]:
     yield Row("add of a broadcast row to 64 x 16384", "memory", (30.0, 33.0), "us", probe, (broadcast,), microseconds)
     large = Run(device_memory.kernel, (512 * 4096 * 2, 2))
     yield Row("add of 512 x 4096", "memory", 0.127, "ms", suite, (large,), milliseconds)
-    replicated = Run(device_memory.reads, ((65536,) * 32,))
+    replicated = Run(device_memory.reads, (32, 64 << 10))
     ladder = "torch-spyre pull request 4454, its test"
     yield Row("each of 32 cores reads 64 KiB, 8 the same", "memory", 29.7, "us", ladder, (replicated,), microseconds)
     yield Row(
