@@ -20,6 +20,8 @@ from ktir.errors import ReportError
 
 FORMAT = "ktir-report-1"
 TOTAL = "whole program"
+MOST_NAMES = 6
+"""Kernels that a note lists."""
 Data = Mapping[str, Any]
 
 
@@ -64,14 +66,31 @@ class Change:
 
 @dataclass(frozen=True)
 class Comparison:
-    """``kernels`` are sorted by how much their time changed, most first; ``units`` are shares of busy time."""
+    """``kernels`` are sorted by how much their time changed, most first.
+
+    ``units`` are shares of busy time, None where there is no such unit.
+    """
 
     names: tuple[str, str]
     machines: tuple[str, str]
     total: Change
     kernels: Sequence[Change]
-    units: Mapping[str, tuple[float, float]]
+    units: Mapping[str, tuple[float | None, float | None]]
     busiest: tuple[str, str]
+    presets: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
+
+    @property
+    def notes(self) -> list[str]:
+        """What one has to know before the numbers are compared: other machines, other choices, other kernels."""
+        settings = [_settings(*each) for each in zip(self.machines, self.presets, strict=True)]
+        notes = [f"on {settings[0]} before, on {settings[1]} after"] if settings[0] != settings[1] else []
+        gone = [each.name for each in self.kernels if each.after is None]
+        new = [each.name for each in self.kernels if each.before is None]
+        if self.kernels and len(gone) + len(new) == len(self.kernels):
+            return [*notes, "no kernel is in both: these are different programs, only their totals can be compared"]
+        notes += [f"{len(gone)} launches are gone: {_list(gone)}"] if gone else []
+        notes += [f"{len(new)} launches are new: {_list(new)}"] if new else []
+        return notes
 
     def same(self, tolerance: float = 0.0) -> bool:
         """Whether no kernel's time differs by more than the share ``tolerance``, and all move the same bytes."""
@@ -84,6 +103,8 @@ class Comparison:
             "before": self.names[0],
             "after": self.names[1],
             "machines": list(self.machines),
+            "presets": [dict(each) for each in self.presets],
+            "notes": self.notes,
             "total": _change_data(self.total),
             "kernels": [_change_data(each) for each in self.kernels],
             "units": {name: {"before": a, "after": b} for name, (a, b) in self.units.items()},
@@ -96,9 +117,9 @@ class Comparison:
         console.print(_kernel_table([self.total, *self.kernels], self.names))
         console.print(_unit_table(self.units))
         lines = [line.rstrip() for line in out.getvalue().splitlines()]
-        lines.append(f"busiest unit: {self.busiest[0]} before, {self.busiest[1]} after")
-        if self.machines[0] != self.machines[1]:
-            lines.append(f"note: on different machines: {self.machines[0]} and {self.machines[1]}")
+        before, after = self.busiest
+        lines.append(f"busiest unit: {before}" if before == after else f"busiest unit: {before} before, {after} after")
+        lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines)
 
 
@@ -120,9 +141,24 @@ def compare(before: Data, after: Data, names: tuple[str, str] = ("before", "afte
             sorted(found, key=lambda change: -abs(change.difference_ns)),
             dict(_busy(before["shares"], after["shares"])),
             (_busiest(before["shares"]), _busiest(after["shares"])),
+            (_presets(before), _presets(after)),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise ReportError(f"a report is incomplete: {error}", remedy="write it again with ktir report --json") from None
+
+
+def _presets(data: Data) -> dict[str, str]:
+    return {str(name): str(value) for name, value in data["presets"].items()}
+
+
+def _settings(machine: str, presets: Mapping[str, str]) -> str:
+    """``spyre (clock 1.5GHz)``."""
+    chosen = ", ".join(f"{name} {value}" for name, value in presets.items())
+    return f"{machine} ({chosen})" if chosen else machine
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(names[:MOST_NAMES]) + (", .." if len(names) > MOST_NAMES else "")
 
 
 def _checked(data: Data, name: str) -> Data:
@@ -157,13 +193,13 @@ def _side(data: Data, time_ns: float) -> Side:
     )
 
 
-def _busy(before: Data, after: Data) -> Iterator[tuple[str, tuple[float, float]]]:
+def _busy(before: Data, after: Data) -> Iterator[tuple[str, tuple[float | None, float | None]]]:
     for name in {**before, **after}:
         yield name, (_share(before, name), _share(after, name))
 
 
-def _share(shares: Data, name: str) -> float:
-    return float(shares[name]["busy"]) if name in shares else 0.0
+def _share(shares: Data, name: str) -> float | None:
+    return float(shares[name]["busy"]) if name in shares else None
 
 
 def _busiest(shares: Data) -> str:
@@ -208,12 +244,12 @@ def _kernel_table(changes: Sequence[Change], names: tuple[str, str]) -> Table:
     return table
 
 
-def _unit_table(units: Mapping[str, tuple[float, float]]) -> Table:
+def _unit_table(units: Mapping[str, tuple[float | None, float | None]]) -> Table:
     table = Table(title="Units, share of time busy", title_justify="left")
     for heading in ("unit", "before", "after"):
         table.add_column(heading, justify="left" if heading == "unit" else "right")
-    for name, (before, after) in units.items():
-        table.add_row(name, f"{before:.1%}", f"{after:.1%}")
+    for name, shares in units.items():
+        table.add_row(name, *("-" if share is None else f"{share:.1%}" for share in shares))
     return table
 
 

@@ -37,6 +37,7 @@ def report(**times: float) -> dict[str, Any]:
     return {
         "format": "ktir-report-1",
         "machine": "spyre",
+        "presets": {"clock": "1.5GHz"},
         "total_ns": at,
         "bound_ns": at / 2,
         "bound_by": "device memory",
@@ -90,11 +91,40 @@ def test_the_busiest_unit_of_each_is_named() -> None:
     other = report(a=100.0)
     other["shares"]["pe"] = {"busy": 0.9}
     found = compare(report(a=100.0), other)
-    assert found.busiest == ("sfu", "pe") and found.units["pe"] == (0.0, 0.9)
+    assert found.busiest == ("sfu", "pe") and found.units["pe"] == (None, 0.9)
     json.dumps(found.data)
 
 
-@pytest.mark.parametrize("missing", ["format", "launches", "total_ns", "shares", "machine"])
+def test_other_machines_choices_and_kernels_are_said() -> None:
+    other = report(a=100.0, c=4.0)
+    assert compare(report(a=100.0), report(a=90.0)).notes == []
+    other["machine"], other["presets"] = "mesh", {"clock": "1GHz", "sfu": "issues"}
+    found = compare(report(a=100.0, b=3.0), other)
+    assert found.notes == [
+        "on spyre (clock 1.5GHz) before, on mesh (clock 1GHz, sfu issues) after",
+        "1 launches are gone: b",
+        "1 launches are new: c",
+    ]
+    assert all(f"note: {note}" in str(found) for note in found.notes) and found.data["notes"] == found.notes
+    slow = {**report(a=1.0), "presets": {"clock": "1.1GHz"}}
+    assert compare(report(a=1.0), slow).notes == ["on spyre (clock 1.5GHz) before, on spyre (clock 1.1GHz) after"]
+    (note,) = compare(report(a=1.0), report(b=1.0)).notes
+    assert "different programs" in note
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *(("launches", 3), ("launches", ["a"]), ("launches", [{}]), ("shares", [1]), ("shares", {"pe": 1})),
+        *(("presets", 1), ("total_ns", None), ("total_ns", "x"), ("ddr_read", float("inf"))),
+    ],
+)
+def test_a_report_with_other_things_in_it_is_an_error(key: str, value: object) -> None:
+    with pytest.raises(ReportError):
+        compare(report(a=1.0), {**report(a=1.0), key: value})
+
+
+@pytest.mark.parametrize("missing", ["format", "launches", "total_ns", "shares", "machine", "presets"])
 def test_data_that_is_no_report_is_an_error(missing: str) -> None:
     wrong = report(a=1.0)
     del wrong[missing]
