@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import inf
 from typing import Any
 
 from benchmarks.fidelity import mlp
@@ -36,8 +37,10 @@ def number(value: float) -> str:
 
 def published(row: Row) -> str:
     """The published value or range with its unit."""
-    values = row.published if isinstance(row.published, tuple) else (row.published,)
-    return f"{' to '.join(map(number, values))} {row.unit}".strip()
+    low, high = row.published if isinstance(row.published, tuple) else (row.published, row.published)
+    if high == inf:
+        return f"over {number(low)} {row.unit}".strip()
+    return f"{number(low)}{f' to {number(high)}' if high > low else ''} {row.unit}".strip()
 
 
 def _row(each: Compared) -> list[str]:
@@ -92,8 +95,7 @@ def record(compared: Sequence[Compared], sweep: float | None) -> dict[str, Any]:
         "rows": {
             each.row.name: {
                 "kind": each.row.kind,
-                "published": each.row.published,
-                "unit": each.row.unit,
+                "published": published(each.row),
                 "source": each.row.source,
                 "ours": round(each.named, 6),
                 "error_percent": round(each.error, 3),
