@@ -7,7 +7,7 @@ bar are compared by order or for information; why, is in docs/fidelity.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
@@ -162,7 +162,12 @@ PUBLISHED_SPLIT, ROW_SPLIT = Split(8, 4), Split(32, 1)
 
 
 def products() -> Iterator[Row]:
-    """Wide products and their splits."""
+    """Wide products, their splits, and the MLP block made of them."""
+    yield from _wide()
+    yield from _blocks()
+
+
+def _wide() -> Iterator[Row]:
     suite = "torch-spyre performance suite, June 2026"
     planner = "torch-spyre pull request 2407"
     published = {1024: (0.090, 1.76), 4096: (0.318, 2.59), 12800: (1.020, 2.07)}
@@ -179,7 +184,7 @@ def products() -> Iterator[Row]:
     yield Row(name, "information", published[1024][1], "", planner, (together, runs[1024]), ratio)
 
 
-def blocks() -> Iterator[Row]:
+def _blocks() -> Iterator[Row]:
     """The MLP block, by that reading of its utilisations that the clock of the named preset implies."""
     source = "torch-spyre pull request 2765"
     up = Run(wide, (mlp.MIDDLE, PUBLISHED_SPLIT), long=True)
@@ -271,9 +276,19 @@ def stages() -> Iterator[Row]:
         yield Row(name, "ratio", after.microseconds / before.microseconds, "", source, runs, ratio, (0.0, 1.0))
 
 
+FAMILIES: Mapping[str, Callable[[], Iterator[Row]]] = {
+    "calibration": calibration,
+    "device memory": memory,
+    "products": products,
+    "ring": ring,
+    "softmax": stages,
+}
+"""Rows that have programs in common are of one family."""
+
+
 def all_rows() -> tuple[Row, ...]:
     """Every row that is a time or made of times."""
-    return (*calibration(), *memory(), *products(), *blocks(), *ring(), *stages())
+    return tuple(row for family in FAMILIES.values() for row in family())
 
 
 # ------------------------------------------------------------------------------------------------- peaks and the sweep
