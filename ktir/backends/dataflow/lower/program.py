@@ -32,6 +32,7 @@ from ktir.backends.dataflow.lower.plan import (
     insert_handshakes,
 )
 from ktir.backends.dataflow.lower.reuse import space_savers
+from ktir.backends.dataflow.lower.single_writes import single_writes
 from ktir.backends.dataflow.lower.tensors import Splat
 from ktir.backends.dataflow.lower.values import PerCore, constant
 from ktir.dialect import dfp, ktdp
@@ -78,7 +79,8 @@ def lower_to_dfp(
         plan_launch(hardware, places, constants, cores, number, each) for number, each in enumerate(traced.launches)
     ]
     constants.finish()
-    return Assembly(hardware, places, constants, cores, plans, traced).program()
+    once = single_writes(module, function, launch or {}, traced)
+    return Assembly(hardware, places, constants, cores, plans, traced, once).program()
 
 
 # ---------------------------------------------------------------------------------------------------------------- plans
@@ -165,6 +167,7 @@ class Assembly:
     cores: int
     plans: list[LaunchPlan]
     traced: Trace
+    once: set[Storage]
     buffers: dict[Storage | Tile, Resolved] = field(default_factory=dict[Storage | Tile, Resolved])
     declared: list[Operation] = field(default_factory=list[Operation])
     queues: dict[str, dfp.QueueOp] = field(default_factory=dict[str, dfp.QueueOp])
@@ -221,7 +224,8 @@ class Assembly:
         for storage in sorted(used, key=lambda storage: (storage.offset, storage.name)):
             shared = any(other is not storage and rooms[other].overlaps(rooms[storage]) for other in used)
             launches = (min(used[storage]), max(used[storage])) if shared else None
-            made = dfp.BufferOp(storage.name, memory, storage.offset, storage.size, launches=launches)
+            writes = "once" if storage in self.once else None
+            made = dfp.BufferOp(storage.name, memory, storage.offset, storage.size, launches=launches, writes=writes)
             made.location = made.location if storage.origin is None else storage.origin.location
             self._declare(storage, made)
         return stored
