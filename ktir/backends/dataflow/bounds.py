@@ -43,25 +43,11 @@ class Bound:
 def launch_bounds(program: Program, costs: dict[int, Cost]) -> list[Bound]:
     """The bound of each launch in order; ``costs`` are by identity of the instruction."""
     works: dict[int, _Asked] = {}
-    launches = launch_of_instructions(program)
-    for code in program.units:
-        for instruction in code.instructions:
-            launch = launches[id(instruction)]
-            if launch not in works:
-                works[launch] = _Asked(program)
-            works[launch].add(code.unit, code.cores, instruction, costs[id(instruction)])
+    for launch, code, instruction in program.instructions:
+        if launch not in works:
+            works[launch] = _Asked(program)
+        works[launch].add(code.unit, code.cores, instruction, costs[id(instruction)])
     return [works[launch].bound(launch) for launch in sorted(works)] if works else [Bound(0, 0, "nothing", 0)]
-
-
-def launch_of_instructions(program: Program) -> dict[int, int]:
-    """The launch that each instruction belongs to, by its identity; a barrier belongs to the launch it starts."""
-    found: dict[int, int] = {}
-    for code in program.units:
-        launch = 0
-        for instruction in code.instructions:
-            launch = instruction.launch if instruction.kind == "barrier" else launch
-            found[id(instruction)] = launch
-    return found
 
 
 _Box = tuple[int, int, int, Expression, Box, tuple[int, ...], int]

@@ -11,8 +11,8 @@ from ktir.backends.dataflow.unit_program import Branch, Instruction, LoopEnd, Lo
 class Cursor:
     """Where an actor stands in its code: ``instruction`` is the one to execute next, None at the end.
 
-    ``place`` is that of the instruction in the code, ``limits`` the counts of the loops. ``laps`` counts how often the
-    actor went on with something it will go on with again: another iteration, or another part of an operation.
+    ``place`` is that of the instruction in the code, ``limits`` the counts of the loops. ``laps`` counts how often a
+    loop went round again.
     """
 
     __slots__ = ("_nodes", "code", "core", "indices", "instruction", "laps", "limits", "place")

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final, cast
 
 from ktir.backends.dataflow.expression import at
+from ktir.backends.dataflow.periodicity import Periodicity
 from ktir.backends.dataflow.steady_state import SteadyState
 from ktir.backends.dataflow.token_machine import Actor, TokenMachine, TokenQueue, TokenRing
 from ktir.backends.dataflow.unit_program import Branch, Instruction, LoopStart, Program, UnitCode
@@ -41,7 +42,7 @@ def run_to_verdict(
     with the counts of loops.
     """
     machine = TokenMachine(representatives(program), depths, slots)
-    steady = SteadyState(machine, MOST_QUANTA)
+    steady = SteadyState(machine, Periodicity(machine, MOST_QUANTA), machine.actors)
     ready = deque(machine.actors)
     steps = 0
     while ready:
@@ -56,8 +57,8 @@ def run_to_verdict(
             )
         ready.extend(machine.woken)
         machine.woken.clear()
-        if steady.due(steps):
-            steady.visit(steps, [other.number for other in ready])
+        if steady.marks.due(steps):
+            steady.visit([other.number for other in ready])
     return explain(machine) if machine.unfinished() else None
 
 

@@ -46,13 +46,14 @@ class Request:
     unit_ticks: int
     port: Port
     port_ticks: int
-    hot: int
+    counted: int
 
 
 @dataclass(slots=True)
 class Server:
     """A part of device memory: bursts wait by number of their actor, listed in ``order``, and are served in turn."""
 
+    number: int
     pending: dict[int, Request] = field(default_factory=dict[int, Request])
     order: list[int] = field(default_factory=list[int])
     busy: bool = False
@@ -61,28 +62,34 @@ class Server:
     writes: bool | None = None
 
 
+READ, WRITTEN, RING, FIRST = range(4)
+"""Places in the counts of a core: bytes of device memory and of the ring, then busy ticks of each instruction."""
+
+
 @dataclass(slots=True)
 class Launch:
-    """Totals of the launch under way; ``until_end``: what each actor had spent in each way when it ended."""
+    """The launch under way. ``counts`` are what each core has moved and done so far; ``cores`` are those that did.
+    ``until_end``: what each actor had spent in each way when it ended."""
 
     number: int
     start: int
-    read: int = 0
-    written: int = 0
-    ring: int = 0
+    counts: list[list[int]]
     until_end: tuple[tuple[int, ...], ...] = ()
     cores: set[int] = field(default_factory=set[int])
+
+    def totals(self) -> list[int]:
+        """The counts over all cores."""
+        return [sum(each) for each in zip(*self.counts, strict=True)]
 
 
 @dataclass(slots=True)
 class Spent:
-    """Ticks by actor that were spent in each way, and busy ticks by instruction."""
+    """Ticks by actor that were spent in each way."""
 
     busy: list[int]
     starved: list[int]
     blocked: list[int]
     stalled: list[int]
-    by_instruction: list[int]
 
     @property
     def by_actor(self) -> tuple[tuple[int, ...], ...]:

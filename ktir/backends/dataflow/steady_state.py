@@ -7,30 +7,35 @@ further, totals grow, times move; the tail is run for real. Nothing is estimated
 on its count.
 
 Words. *place*: how far an actor has got: the indices of its loops, outermost first, then the quanta of its operation.
-*stride*: how far one component of a place goes in a period. *room*: how many more periods it may take.
+*stride*: how far one component of a place goes in a period. *room*: how many more periods it may take. *mark*: a moment
+at which one actor, the *reference*, begins another iteration: whatever the period, it is met at a mark again.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import lcm
 from typing import Final
 
-from ktir.backends.dataflow.expression import Expression, at
-from ktir.backends.dataflow.iteration_space import Condition
+from ktir.backends.dataflow.periodicity import Periodicity
 from ktir.backends.dataflow.token_machine import Actor, TokenMachine, TokenRing
-from ktir.backends.dataflow.unit_program import Instruction, UnitCode
 
 Place = tuple[int, ...]
 
 MOST_STORED: Final = 512
-"""States kept in full."""
-MOST_SEEN: Final = 1 << 18
-"""States of which only the hash is kept."""
-PATIENCE: Final = 4096
-"""Steps without an iteration of the reference actor after which another is chosen."""
+"""States that are kept."""
+PATIENCE: Final = 16
+"""Looks that would fit before it is asked whether the reference is still a good one."""
+LONG_WINDOW: Final = 1024
+"""Looks that would fit in a window over which too few marks are given."""
+STUBBORN: Final = 16
+"""Windows in which the reference may give no mark while others do; a long iteration has parts in which it waits."""
+ENOUGH: Final = 2
+"""Marks that an actor has to give in a window to be the reference."""
+MISSES: Final = 128
+"""Visits in vain after which only every second mark is looked at, and so on to one in ``MOST_SPARSE``."""
+MOST_SPARSE: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,85 +65,101 @@ class _Move:
     room: int
 
 
-class SteadyState:
-    """Watches ``machine``, whose actors are granted at most ``most`` quanta at once, for states that come back.
+class Marks:
+    """When to look at a group of actors that takes steps: at iterations of one of them, no more often than it is worth.
 
-    ``amounts`` are what else the quanta of a phase of an instruction are charged for, and have to divide evenly.
+    Where no loop goes round for long, parts of a long operation are taken for iterations. ``spacing``: the steps that
+    cost as much as a look.
     """
 
-    def __init__(
-        self,
-        machine: TokenMachine,
-        most: int,
-        amounts: Callable[[Instruction, int], Sequence[int]] = lambda instruction, phase: (),
-    ) -> None:
-        self.machine, self.most, self.amounts = machine, most, amounts
-        self.influences: dict[int, dict[int, _Influence]] = {}
-        for code in machine.program.units:
-            self.influences[code.number] = _influences(code)
-        self.grains: dict[tuple[int, int], int] = {}
-        self.residues: dict[tuple[int, int], tuple[tuple[int, int], ...]] = {}
-        self.seen: set[int] = set()
-        self.stored: dict[int, deque[_Visit]] = {}
-        self.order: deque[int] = deque()
-        self.spacing = self.next = 1 + len(machine.actors) // 2
-        self.reference = machine.actors[0] if machine.actors else None
-        self.laps = self.misses = 0
-
-    # --------------------------------------------------------------------------------------------------- when to look
+    def __init__(self, actors: Sequence[Actor]) -> None:
+        self.actors = actors
+        self.spacing = 1 + len(actors) // 2
+        self.reference: Actor | None = None
+        self.by_parts = False
+        self.laps = self.count = self.misses = self.idle = 0
+        self.every = 1
+        self.next = PATIENCE * self.spacing
+        self.since, self.progress = 0, self._progress()
 
     def due(self, steps: int) -> bool:
-        """Whether to :meth:`visit` now, after so many steps: right after an iteration of one actor, now and then.
-
-        To be asked after each step, so that the machine is looked at where it comes by again.
-        """
-        if self.reference is None:
+        """Whether to look now, after so many steps. To be asked after each step."""
+        if steps >= self.next:
+            self.next = steps + PATIENCE * self.spacing
+            self._choose(steps)
+        reference = self.reference
+        if reference is None:
             return False
-        laps = self.reference.cursor.laps
-        if laps != self.laps:
-            self.laps = laps
-            return steps >= self.next
-        if steps > self.next + PATIENCE:
-            self._choose_reference()
-            self.next = steps
-        return False
+        laps = self._marks(reference)
+        if laps == self.laps:
+            return False
+        self.laps = laps
+        self.count += 1
+        return self.count % (self.every * min(1 << self.misses // MISSES, MOST_SPARSE)) == 0
 
-    def _choose_reference(self) -> None:
-        """The next actor that is in a loop."""
-        actors = self.machine.actors
-        start = self.reference.number + 1 if self.reference is not None else 0
-        for number in range(start, start + len(actors)):
-            actor = actors[number % len(actors)]
-            if actor.cursor.instruction is not None and actor.cursor.instruction.depth:
-                self.reference = actor
-                break
-        if self.reference is not None:
-            self.laps = self.reference.cursor.laps
+    def _marks(self, actor: Actor) -> int:
+        return actor.parts if self.by_parts else actor.cursor.laps
 
-    # ----------------------------------------------------------------------------------------------------- what to do
+    def _progress(self) -> list[tuple[int, int]]:
+        return [(actor.cursor.laps, actor.parts) for actor in self.actors]
 
-    def visit(self, steps: int, more: Sequence[object], time: int = 0, totals: Sequence[int] = ()) -> Repetition | None:
+    def _choose(self, steps: int) -> None:
+        """Looks what marks each actor gave, over a window that is long enough for some iterations."""
+        now, elapsed = self._progress(), steps - self.since
+        laps = [new[0] - old[0] for old, new in zip(self.progress, now, strict=True)]
+        parts = [new[1] - old[1] for old, new in zip(self.progress, now, strict=True)]
+        if max(laps, default=0) >= ENOUGH:
+            self._refer(laps, elapsed, by_parts=False)
+        elif not any(laps) and max(parts, default=0) >= ENOUGH:
+            self._refer(parts, elapsed, by_parts=True)
+        elif elapsed < LONG_WINDOW * self.spacing:
+            return
+        self.since, self.progress = steps, now
+
+    def _refer(self, counts: Sequence[int], elapsed: int, *, by_parts: bool) -> None:
+        """Keeps the reference if it still gives a fair number of marks; else takes the actor that gives most of those
+        that do not ask for more looks than are worth it."""
+        most = max(1, elapsed // self.spacing)
+        best = max((count for count in counts if count <= most), default=0) or min(filter(None, counts))
+        reference = self.reference
+        marks = counts[self.actors.index(reference)] if reference is not None and by_parts == self.by_parts else 0
+        self.idle = 0 if marks else self.idle + 1
+        if reference is None or by_parts < self.by_parts or self.idle > STUBBORN or marks > 2 * best:
+            reference, marks, self.by_parts = self.actors[counts.index(best)], best, by_parts
+            self.count = self.misses = self.idle = 0
+        self.reference, self.laps = reference, self._marks(reference)
+        if marks:
+            self.every = 1
+            while self.every * elapsed < marks * self.spacing:
+                self.every *= 2
+
+
+class SteadyState:
+    """Watches ``actors`` of ``machine``, which have to do with nobody else, for states that come back."""
+
+    def __init__(self, machine: TokenMachine, periodicity: Periodicity, actors: Sequence[Actor]) -> None:
+        self.machine, self.periodicity, self.actors = machine, periodicity, actors
+        self.cores = frozenset(actor.core for actor in actors)
+        self.marks = Marks(actors)
+        self.stored: dict[int, deque[_Visit]] = {}
+        self.order: deque[int] = deque()
+
+    def visit(self, more: Sequence[object], time: int = 0, totals: Sequence[int] = ()) -> Repetition | None:
         """Looks the present state up; moves the actors on by as many periods as may be skipped, if it came back.
 
         ``more`` is what the state consists of beside the tokens. The caller moves its times and totals.
         """
-        self.next = steps + self.spacing * (1 + self.misses // 64)
-        visit = _Visit((*self._tokens(), *more), tuple(map(self._place, self.machine.actors)), time, list(totals))
+        visit = _Visit((*self._tokens(), *more), tuple(map(self._place, self.actors)), time, list(totals))
         number = hash(visit.state)
-        if number not in self.seen:
-            if len(self.seen) < MOST_SEEN:
-                self.seen.add(number)
-            self.misses += 1
-            return None
         found = self._best(visit, self.stored.get(number, ()))
         if found is None:
             self._store(number, visit)
-            self.misses += 1
+            self.marks.misses += 1
             return None
         earlier, moves, times = found
         for move in moves:
             self._advance(move, times)
-        self.misses = 0
+        self.marks.misses = 0
         gains = [after - before for before, after in zip(earlier.totals, visit.totals, strict=True)]
         return Repetition(times, time - earlier.time, gains)
 
@@ -171,13 +192,20 @@ class SteadyState:
     # ----------------------------------------------------------------------------------------------------- the state
 
     def _tokens(self) -> list[object]:
-        machine = self.machine
-        state: list[object] = [self._actor(actor) for actor in machine.actors]
+        machine, cores = self.machine, self.cores
+        state: list[object] = [self._actor(actor) for actor in self.actors]
         state.append(
-            tuple([(q.number, q.filled, q.space) for q in machine.instances if q.filled or q.space != q.depth])
+            tuple(
+                [
+                    (q.number, q.filled, q.space)
+                    for q in machine.instances
+                    if (q.filled or q.space != q.depth) and q.place[0] in cores
+                ]
+            )
         )
-        state.append(tuple([(number, machine.open[number].state()) for number in sorted(machine.open)]))
-        state.append(tuple(actor.number for actor in machine.waiting_at_barrier))
+        state.append(
+            tuple([(ring.number, ring.state()) for _, ring in sorted(machine.open.items()) if ring.core in cores])
+        )
         return state
 
     def _actor(self, actor: Actor) -> tuple[object, ...]:
@@ -192,29 +220,12 @@ class SteadyState:
             None if waits is None else (waits.__class__ is TokenRing, waits.number),
         )
         if actor.phase is not None:
-            grain = self.grain(actor, instruction)
+            grain = self.periodicity.grain(actor, instruction)
             fixed = (*fixed, actor.phase_number, actor.done % grain, actor.done > 0)
-        residues = self._residues(actor, instruction)
+        residues = self.periodicity.residues(actor, instruction)
         if residues:
             return (*fixed, *(cursor.indices[depth] % modulus for depth, modulus in residues))
         return fixed
-
-    def grain(self, actor: Actor, instruction: Instruction) -> int:
-        """The quanta after which everything that the phase of ``actor`` moves comes out even."""
-        key = (id(instruction), actor.phase_number)
-        if key not in self.grains:
-            phase = actor.phases[actor.phase_number]
-            self.grains[key] = phase.grain(*self.amounts(instruction, actor.phase_number))
-        return self.grains[key]
-
-    def _residues(self, actor: Actor, instruction: Instruction) -> tuple[tuple[int, int], ...]:
-        """Depths of the loops around an instruction whose index matters only up to a multiple, with the modulus."""
-        key = (id(instruction), actor.core)
-        if key not in self.residues:
-            influences = self.influences[actor.code.number]
-            moduli = [influences[loop].modulus(actor.core) for loop in instruction.loops]
-            self.residues[key] = tuple((depth, modulus) for depth, modulus in enumerate(moduli) if modulus > 1)
-        return self.residues[key]
 
     def _place(self, actor: Actor) -> Place:
         instruction = actor.cursor.instruction
@@ -227,7 +238,7 @@ class SteadyState:
     def _moves(self, earlier: _Visit, now: _Visit) -> list[_Move] | None:
         """How each actor got from one visit to the other; None if it will not do the same again."""
         moves: list[_Move] = []
-        for actor, before, after in zip(self.machine.actors, earlier.places, now.places, strict=True):
+        for actor, before, after in zip(self.actors, earlier.places, now.places, strict=True):
             if before == after:
                 continue
             component = next(
@@ -235,87 +246,8 @@ class SteadyState:
             )
             if before[component + 1 :] != after[component + 1 :]:
                 return None
-            move = self._move(actor, component, before[component], after[component])
-            if move is None:
+            room = self.periodicity.room(actor, component, before[component], after[component])
+            if room <= 0:
                 return None
-            moves.append(move)
+            moves.append(_Move(actor, component, after[component] - before[component], room))
         return moves
-
-    def _move(self, actor: Actor, component: int, before: int, after: int) -> _Move | None:
-        instruction, stride = actor.cursor.instruction, after - before
-        assert instruction is not None and stride > 0
-        if component == instruction.depth:
-            assert actor.phase is not None
-            room = (actor.phase.quanta - self.most - after) // stride
-        else:
-            limit = actor.cursor.limits[component]
-            influence = self.influences[actor.code.number][instruction.loops[component]]
-            room = influence.room(actor, before, stride, (limit - 1 - after) // stride)
-        return _Move(actor, component, stride, room) if room > 0 else None
-
-
-@dataclass(frozen=True, slots=True)
-class _Influence:
-    """What depends on the index of one loop, at ``depth``, besides addresses: conditions, and numbers of cores.
-
-    Each comes with the counts of the loops around it.
-    """
-
-    depth: int
-    conditions: tuple[tuple[Condition, Instruction], ...]
-    peers: tuple[Expression, ...]
-
-    def modulus(self, core: int) -> int:
-        """The iterations after which everything that is periodic in the index repeats."""
-        values = (*(condition.value for condition, _ in self.conditions), *self.peers)
-        laws = [value.law(core, self.depth) for value in values]
-        return lcm(*(law.period for law in laws if not law.shift))
-
-    def room(self, actor: Actor, first: int, stride: int, most: int) -> int:
-        """How often, at most ``most`` times, the index may go on by ``stride`` with everything as from ``first`` on."""
-        core = actor.core
-        if any(peer.law(core, self.depth).shift for peer in self.peers):
-            return 0
-        for condition, instruction in self.conditions:
-            if condition.value.law(core, self.depth).shift:
-                most = self._room(condition, instruction, actor, first, stride, most)
-        return most
-
-    def _room(
-        self, condition: Condition, instruction: Instruction, actor: Actor, first: int, stride: int, most: int
-    ) -> int:
-        """The most periods over which a condition is met always or never, by halving."""
-        outer = actor.cursor.indices[: self.depth]
-        inner = [max(0, at(count, actor.core) - 1) for count in instruction.counts[self.depth + 1 :]]
-        low = [*outer, first, *(0 for _ in inner)]
-
-        def same(times: int) -> bool:
-            high = [*outer, first + (times + 1) * stride, *inner]
-            return condition.decided(*condition.value.interval(actor.core, low, high)) is not None
-
-        least = 0
-        while least < most:
-            middle = (least + most + 1) // 2
-            if same(middle):
-                least = middle
-            else:
-                most = middle - 1
-        return least
-
-
-def _influences(code: UnitCode) -> dict[int, _Influence]:
-    """By the place of each loop of ``code``, what depends on its index."""
-    conditions: dict[int, list[tuple[Condition, Instruction]]] = {}
-    peers: dict[int, list[Expression]] = {}
-    depths: dict[int, int] = {}
-    for instruction in code.instructions:
-        for depth, loop in enumerate(instruction.loops):
-            depths[loop] = depth
-            conditions.setdefault(loop, []).extend(
-                (condition, instruction) for condition in instruction.conditions if depth in condition.value.depths
-            )
-            link = instruction.link
-            peers.setdefault(loop, []).extend(peer for peer in link.peers if depth in peer.depths) if link else None
-    return {
-        loop: _Influence(depth, tuple(conditions[loop]), tuple(peers.get(loop, ()))) for loop, depth in depths.items()
-    }

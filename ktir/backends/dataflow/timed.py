@@ -6,7 +6,8 @@ Credits of inputs return when a chunk starts. Back-pressure needs nothing else.
 
 Shared resources. *Device memory*: servers, each for a share of the cores, serve bursts of their requesters in turn; a
 burst takes its bytes at the server's share of the sustained rate or the least time per request, whichever is longer,
-and a switch of direction costs the turnaround. *Scratchpad ports*: one read and one write port per core, first come
+and a switch of direction costs the turnaround. The least time per request is published by requesting cores: those that
+use device memory in the launch. *Scratchpad ports*: one read and one write port per core, first come
 first served. *Ring*: the shorter way round, cut through; each directed link carries one chunk at a time.
 
 All times are integer ticks, and service times are rounded up, so that no rate exceeds the machine's.
@@ -15,6 +16,7 @@ All times are integer ticks, and service times are rounded up, so that no rate e
 from __future__ import annotations
 
 from bisect import bisect_right, insort
+from collections.abc import Sequence
 from heapq import heappop, heappush
 from math import ceil
 from typing import Final, cast
@@ -23,16 +25,22 @@ from xdsl.ir import Operation
 
 from ktir.backends.dataflow.costs import Cost, CostModel
 from ktir.backends.dataflow.deadlock import explain
+from ktir.backends.dataflow.islands import launch_maps
 from ktir.backends.dataflow.local_repetition import LONG, LocalRepetition
-from ktir.backends.dataflow.machine_repetition import MachineRepetition
+from ktir.backends.dataflow.machine_repetition import IslandRepetition
+from ktir.backends.dataflow.periodicity import Periodicity
 from ktir.backends.dataflow.resolve import compile_program
 from ktir.backends.dataflow.simulation_state import (
     ATTEMPT,
     DELIVER,
     FINISH,
+    FIRST,
     INSIDE,
     OF_ACTORS,
+    READ,
+    RING,
     SERVED,
+    WRITTEN,
     Clock,
     Event,
     Kind,
@@ -86,43 +94,43 @@ class Simulation:
         model = CostModel(program)
         self.costs: dict[int, Cost] = {}
         self.kinds: dict[int, Kind] = {}
-        self.hot: dict[int, int] = {}
-        self.instructions: list[tuple[str, Instruction]] = []
-        for code in program.units:
-            for instruction in code.instructions:
-                self.costs[id(instruction)] = cost = model.cost(code, instruction)
-                self.kinds[id(instruction)] = _kind(instruction, cost)
-                self.hot[id(instruction)] = len(self.instructions)
-                self.instructions.append((code.unit, instruction))
+        self.counted: dict[int, int] = {}
+        self.instructions: dict[int, list[tuple[str, Instruction]]] = {}
+        for launch, code, instruction in program.instructions:
+            self.costs[id(instruction)] = cost = model.cost(code, instruction)
+            self.kinds[id(instruction)] = _kind(instruction, cost)
+            others = self.instructions.setdefault(launch, [])
+            self.counted[id(instruction)] = FIRST + len(others)
+            others.append((code.unit, instruction))
         actors = len(self.tokens.actors)
-        self.spent = Spent([0] * actors, [0] * actors, [0] * actors, [0] * actors, [0] * len(self.instructions))
+        self.spent = Spent([0] * actors, [0] * actors, [0] * actors, [0] * actors)
         self.clocks = [Clock() for _ in self.tokens.actors]
         self.outstanding = [self.machine.unit(actor.code.unit).outstanding for actor in self.tokens.actors]
         self.ports = [(Port(), Port()) for _ in range(program.cores)]
         self.links: dict[tuple[str, int, int], int] = {}
         memory = self.machine.global_memory
         self.memory: Memory = memory
-        self.servers = [Server() for _ in range(memory.servers)]
+        self.servers = [Server(number) for number in range(memory.servers)]
         self.chunk = max(1, chunk_bytes // self.tokens.vector_bytes)
         self._set_rates(memory)
         self.events: list[Event] = []
         self.pending: list[dict[int, Event]] = [{} for _ in self.tokens.actors]
         self.dead: set[int] = set()
         self.sequence = self.event_count = 0
-        self.launch = Launch(0, 0)
-        self.launches: list[tuple[Launch, int]] = []
-        self.whole = MachineRepetition(self) if extrapolate else None
-        self.local = LocalRepetition(self) if extrapolate else None
         self.pause = PAUSE_CYCLES * self.machine.clock.ticks_per_cycle
+        self.periodicity = Periodicity(self.tokens, self.chunk, self._charged)
+        self.local = LocalRepetition(self) if extrapolate else None
+        self.extrapolate = extrapolate
+        self.islands: list[IslandRepetition] = []
+        self.maps = launch_maps(program, lambda instruction: self.kinds[id(instruction)] == "memory", self.server_of)
+        self.launches: list[tuple[Launch, int]] = []
+        self._begin_launch(0, 0)
 
     def _set_rates(self, memory: Memory) -> None:
         clock = self.machine.clock
         self.ticks_per_byte = memory.servers * clock.ghz * clock.ticks_per_cycle / memory.sustained_gbs
         self.turnaround = clock.ticks(memory.turnaround_ns * memory.servers)
         self.latency = clock.ticks(memory.latency_ns)
-        self.request_ticks = [
-            memory.request_time_ns(cores) * clock.ghz * clock.ticks_per_cycle for cores in range(self.program.cores + 1)
-        ]
         queues = [queue.latency for queue in self.machine.queues.values()]
         self.queue_latency = max(queues, default=0) * clock.ticks_per_cycle
 
@@ -133,7 +141,7 @@ class Simulation:
         for actor in self.tokens.actors:
             self._schedule(0, ATTEMPT, actor.number, actor)
         now, events, pending, dead = 0, self.events, self.pending, self.dead
-        whole, local = self.whole, self.local
+        local, extrapolate = self.local, self.extrapolate
         while events:
             now, order, rank, sequence, payload = heappop(events)
             if sequence in dead:
@@ -168,8 +176,10 @@ class Simulation:
                 self._wake(now)
                 if local is not None:
                     local.disturb(channel.place[1])
-            if whole is not None and whole.steady.due(self.event_count):
-                now = whole.skip(now)
+            if extrapolate:
+                island = self.islands[self.core_of((now, order, rank, sequence, payload))]
+                if island.step():
+                    island.skip(now)
         if self.tokens.unfinished():
             raise explain(self.tokens)
         return timing_of(self, now)
@@ -187,7 +197,7 @@ class Simulation:
 
     def next_service(self, actor: Actor) -> int:
         """When device memory may start with what ``actor`` asked for, at the earliest."""
-        server = self._server(actor)
+        server = self.servers[self.server_of(actor.core)]
         return server.until if actor.number in server.pending else self.FOREVER
 
     def move_events(self, actor: Actor, later: int) -> None:
@@ -201,8 +211,8 @@ class Simulation:
 
     def grain(self, actor: Actor) -> int:
         """The quanta after which everything an operation is charged for comes out even."""
-        assert self.whole is not None and actor.cursor.instruction is not None
-        return self.whole.steady.grain(actor, actor.cursor.instruction)
+        assert actor.cursor.instruction is not None
+        return self.periodicity.grain(actor, actor.cursor.instruction)
 
     def clock_state(self, actor: Actor, now: int) -> tuple[int, int, bool]:
         """The times of an actor, counted from ``now``."""
@@ -219,12 +229,31 @@ class Simulation:
         spent, number, clock = self.spent, actor.number, self.clocks[actor.number]
         for way, gain in zip((spent.busy, spent.starved, spent.blocked, spent.stalled), gains, strict=True):
             way[number] += times * gain
-        spent.by_instruction[self.hot[id(actor.cursor.instruction)]] += times * gains[0]
+        self.launch.counts[actor.core][self.counted[id(actor.cursor.instruction)]] += times * gains[0]
         clock.since += later
         clock.array_free += later
         if gains[0] and clock.intervals:
             launch, start, stop = clock.intervals[-1]
             clock.intervals[-1] = (launch, start, stop + later)
+
+    def core_of(self, event: Event) -> int:
+        """The core of the unit, the request or the sender that an event is about."""
+        order, number = event[1], event[2]
+        if order in OF_ACTORS:
+            return self.tokens.actors[number].core
+        return number if order == SERVED else number // self.machine.cores
+
+    def replace_event(self, place: int, event: Event) -> None:
+        """Puts ``event`` where one of the same actor or thing was."""
+        self.events[place] = event
+        if event[1] in OF_ACTORS:
+            self.pending[event[2]][event[3]] = event
+
+    def _charged(self, instruction: Instruction, number: int) -> Sequence[int]:
+        """What the chunks of a phase are charged for, beside the vectors they move."""
+        cost, phases = self.costs[id(instruction)], len(self.tokens.phases[id(instruction)])
+        whole = (cost.read_port, cost.write_port, cost.ddr_bytes, cost.requests, cost.ring_bytes)
+        return (part(cost.work, number, phases), *whole)
 
     def _too_long(self, now: int) -> LimitExceeded:
         simulated = self.machine.clock.nanoseconds(now) / 1e6
@@ -303,7 +332,19 @@ class Simulation:
 
     def _next_launch(self, number: int, now: int) -> None:
         self.end_launch(now)
-        self.launch = Launch(number, now)
+        self._begin_launch(number, now)
+
+    def _begin_launch(self, number: int, now: int) -> None:
+        width = FIRST + len(self.instructions.get(number, ()))
+        self.launch = Launch(number, now, [[0] * width for _ in range(self.program.cores)])
+        self.map = self.maps[number]
+        memory, clock = self.memory, self.machine.clock
+        each = memory.request_time_ns(len(self.map.requesting)) * len(self.map.servers)
+        self.request_ticks = each * clock.ghz * clock.ticks_per_cycle
+        if self.extrapolate:
+            islands = {cores: IslandRepetition(self, self.map, cores) for cores in self.map.islands}
+            by_core = {core: island for cores, island in islands.items() for core in cores}
+            self.islands = [by_core[core] for core in range(self.program.cores)]
 
     # ----------------------------------------------------------------------------------------------------------- chunks
 
@@ -314,9 +355,9 @@ class Simulation:
         work = part(cost.work, actor.phase_number, phases)
         ticks = popped(done + quanta, work, total) - popped(done, work, total)
         self.launch.cores.add(actor.core)
-        hot = self.hot[id(instruction)]
+        counted = self.counted[id(instruction)]
         if kind == "memory":
-            self._request(actor, phase, quanta, cost, ticks, hot, now)
+            self._request(actor, phase, quanta, cost, ticks, counted, now)
             return
         if kind == "matrix":
             ticks = self._multiply(actor, cost, ticks, done, quanta, total, now)
@@ -327,16 +368,16 @@ class Simulation:
             end = self._through_ports(actor, cost, done, quanta, total, ticks, now)
         if kind == "send":
             end = self._send(actor, instruction, cost, quanta, end, now)
-        self._book(actor, hot, now, end, ticks)
+        self._book(actor, counted, now, end, ticks)
         self._schedule(end, FINISH, actor.number, (actor, phase, quanta))
 
-    def _book(self, actor: Actor, hot: int, start: int, end: int, ticks: int) -> None:
+    def _book(self, actor: Actor, counted: int, start: int, end: int, ticks: int) -> None:
         """Books a chunk: ``ticks`` of work, the rest of the time waiting for shared resources."""
         clock = self.clocks[actor.number]
         self.spent.busy[actor.number] += ticks
         self.spent.stalled[actor.number] += end - start - ticks
         clock.since = end
-        self.spent.by_instruction[hot] += ticks
+        self.launch.counts[actor.core][counted] += ticks
         intervals = clock.intervals
         if intervals and intervals[-1][0] == actor.launch and start - intervals[-1][2] <= self.pause:
             intervals[-1] = (actor.launch, intervals[-1][1], end)
@@ -398,7 +439,8 @@ class Simulation:
             self._schedule(arrival, DELIVER, source * self.machine.cores + target, (channel, quanta))
         if arrivals:
             done, total = actor.done, cast("Phase", actor.phase).quanta
-            self.launch.ring += popped(done + quanta, cost.ring_bytes, total) - popped(done, cost.ring_bytes, total)
+            moved = popped(done + quanta, cost.ring_bytes, total) - popped(done, cost.ring_bytes, total)
+            self.launch.counts[actor.core][RING] += moved
         return injected
 
     def _link_ticks(self, net: Net) -> int:
@@ -407,34 +449,31 @@ class Simulation:
 
     # ---------------------------------------------------------------------------------------------------- device memory
 
-    def _request(self, actor: Actor, phase: Phase, quanta: int, cost: Cost, ticks: int, hot: int, now: int) -> None:
+    def _request(self, actor: Actor, phase: Phase, quanta: int, cost: Cost, ticks: int, counted: int, now: int) -> None:
         done, total = actor.done, phase.quanta
         amount = popped(done + quanta, cost.ddr_bytes, total) - popped(done, cost.ddr_bytes, total)
         requests = popped(done + quanta, cost.requests, total) - popped(done, cost.requests, total)
         port_total = cost.read_port if cost.ddr_writes else cost.write_port
         port_ticks = popped(done + quanta, port_total, total) - popped(done, port_total, total)
         port = self.ports[actor.core][0 if cost.ddr_writes else 1]
-        server = self._server(actor)
+        server = self.servers[self.server_of(actor.core)]
         server.pending[actor.number] = Request(
-            actor, phase, quanta, now, amount, max(1, requests), cost.ddr_writes, ticks, port, port_ticks, hot
+            actor, phase, quanta, now, amount, max(1, requests), cost.ddr_writes, ticks, port, port_ticks, counted
         )
         insort(server.order, actor.number)
-        if cost.ddr_writes:
-            self.launch.written += amount
-        else:
-            self.launch.read += amount
+        self.launch.counts[actor.core][WRITTEN if cost.ddr_writes else READ] += amount
         if not server.busy:
             self._serve(server, now)
 
-    def _server(self, actor: Actor) -> Server:
-        return self.servers[actor.core * len(self.servers) // self.machine.cores]
+    def server_of(self, core: int) -> int:
+        """The number of the server that ``core`` uses."""
+        return core * len(self.servers) // self.machine.cores
 
     def _serve(self, server: Server, now: int) -> None:
         """Starts the next burst: that of the requester after the one served last, in order of actors."""
         number = server.order.pop(bisect_right(server.order, server.last) % len(server.order))
         request = server.pending.pop(number)
-        active = min(sum(len(each.order) for each in self.servers) + 1, self.program.cores)
-        floor = ceil(request.requests * self.request_ticks[active] * self._active_servers())
+        floor = ceil(request.requests * self.request_ticks)
         service = max(-int(-request.bytes * self.ticks_per_byte // 1), floor)
         if server.writes is not None and server.writes != request.writes:
             service += self.turnaround
@@ -445,9 +484,9 @@ class Simulation:
         request.port.free = max(request.port.free, now) + request.port_ticks
         end = max(served + self.latency, now + request.unit_ticks, request.port.free)
         end = self._release(request, now, end)
-        self._book(request.actor, request.hot, request.issued, end, end - now)
+        self._book(request.actor, request.counted, request.issued, end, end - now)
         self._schedule(end, FINISH, number, (request.actor, request.phase, request.quanta))
-        self._schedule(served, SERVED, self.servers.index(server), server)
+        self._schedule(served, SERVED, request.actor.core, server)
 
     def _release(self, request: Request, now: int, end: int) -> int:
         """When the unit may go on: at the end of its descriptor, or while bursts under way leave room for another."""
@@ -459,9 +498,6 @@ class Simulation:
         if request.actor.done + request.quanta == request.phase.quanta:
             return clock.in_flight[-1]
         return now if len(clock.in_flight) < window else clock.in_flight[-window]
-
-    def _active_servers(self) -> int:
-        return sum(1 for each in self.servers if each.busy or each.order) or 1
 
     def _served(self, server: Server, now: int) -> None:
         server.busy = False

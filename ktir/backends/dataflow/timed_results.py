@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ktir.backends.dataflow.bounds import launch_bounds, launch_of_instructions
+from ktir.backends.dataflow.bounds import launch_bounds
+from ktir.backends.dataflow.simulation_state import FIRST, READ, RING, WRITTEN
 from ktir.backends.dataflow.timing import (
     HotSpot,
     Interval,
@@ -31,7 +32,8 @@ def timing_of(simulation: Simulation, now: int) -> Timing:
     ns = simulation.machine.clock.nanoseconds
     bounds = {bound.launch: bound for bound in launch_bounds(simulation.program, simulation.costs)}
     tenants = tuple(_tenants(simulation.program))
-    totals = _unit_totals(simulation)
+    spent = _unit_totals(simulation)
+    counted = [(launch, stop, launch.totals()) for launch, stop in simulation.launches]
     launches = tuple(
         LaunchTime(
             launch=launch.number,
@@ -40,16 +42,16 @@ def timing_of(simulation: Simulation, now: int) -> Timing:
             stop_ns=ns(stop),
             bound_ns=ns(bounds[launch.number].ticks),
             bound_by=bounds[launch.number].resource,
-            ddr_read=launch.read,
-            ddr_written=launch.written,
+            ddr_read=totals[READ],
+            ddr_written=totals[WRITTEN],
             ddr_compulsory=bounds[launch.number].ddr_bytes,
-            ring=launch.ring,
+            ring=totals[RING],
             ring_compulsory=bounds[launch.number].ring_bytes,
             scratchpad=occupied(tenants, launch.number),
-            units=totals[launch.number],
+            units=spent[launch.number],
             work=bounds[launch.number].work,
         )
-        for launch, stop in simulation.launches
+        for launch, stop, totals in counted
         if launch.number in bounds
     )
     by_resource: dict[str, float] = {}
@@ -142,12 +144,13 @@ def occupied(tenants: Sequence[Tenant], launch: int) -> int:
 
 
 def _hot_spots(simulation: Simulation) -> tuple[HotSpot, ...]:
-    launches = launch_of_instructions(simulation.program)
     busy: dict[tuple[Location | None, Location | None, str, str, int], int] = {}
-    for (unit, instruction), ticks in zip(simulation.instructions, simulation.spent.by_instruction, strict=True):
-        if ticks:
-            op = instruction.op
-            key = text_place_of(op), source_place_of(op), unit, instruction.kind, launches[id(instruction)]
-            busy[key] = busy.get(key, 0) + ticks
+    for launch, _ in simulation.launches:
+        counts = launch.totals()[FIRST:]
+        for (unit, instruction), ticks in zip(simulation.instructions.get(launch.number, ()), counts, strict=True):
+            if ticks:
+                op = instruction.op
+                key = text_place_of(op), source_place_of(op), unit, instruction.kind, launch.number
+                busy[key] = busy.get(key, 0) + ticks
     ns = simulation.machine.clock.nanoseconds
     return tuple(HotSpot(*key, ns(ticks)) for key, ticks in sorted(busy.items(), key=lambda item: -item[1]))

@@ -96,13 +96,25 @@ class TokenQueue:
 class TokenRing:
     """Slots of a ring of tiles: reserved and committed by each producer, acquired and released by each consumer.
 
-    Several producers are one unit on several corelets; a tile is full when all of them have committed it.
+    Several producers are one unit on several corelets; a tile is full when all of them have committed it. ``core`` is
+    one that uses the ring.
     """
 
-    __slots__ = ("acquired", "buffer", "committed", "consumers", "number", "producers", "released", "reserved", "slots")
+    __slots__ = (
+        "acquired",
+        "buffer",
+        "committed",
+        "consumers",
+        "core",
+        "number",
+        "producers",
+        "released",
+        "reserved",
+        "slots",
+    )
 
-    def __init__(self, number: int, buffer: Buffer, slots: int) -> None:
-        self.number, self.buffer, self.slots = number, buffer, slots
+    def __init__(self, number: int, buffer: Buffer, slots: int, core: int) -> None:
+        self.number, self.buffer, self.slots, self.core = number, buffer, slots, core
         self.reserved: dict[int, int] = {}
         self.committed: dict[int, int] = {}
         self.acquired: dict[int, int] = {}
@@ -123,7 +135,8 @@ class TokenRing:
 
 
 class Actor:
-    """A unit at work, as far as tokens go. ``wait`` and ``waits_for`` say why it stands still."""
+    """A unit at work, as far as tokens go. ``wait`` and ``waits_for`` say why it stands still; ``parts`` counts the
+    parts of operations after which more of the same is left."""
 
     __slots__ = (
         "at_barrier",
@@ -133,6 +146,7 @@ class Actor:
         "done",
         "launch",
         "number",
+        "parts",
         "phase",
         "phase_number",
         "phases",
@@ -147,7 +161,7 @@ class Actor:
         self.queues: dict[int, TokenQueue] = {}
         self.phases: tuple[Phase, ...] = ()
         self.phase: Phase | None = None
-        self.phase_number = self.done = self.launch = 0
+        self.phase_number = self.done = self.launch = self.parts = 0
         self.wait: Wait = "starved"
         self.waits_for: TokenQueue | TokenRing | None = None
         self.at_barrier = False
@@ -229,7 +243,7 @@ class TokenMachine:
         """The slots of ``buffer`` that ``actor`` sees."""
         key = (actor.core if buffer.per_core else 0, buffer.number)
         if key not in self.rings:
-            self.rings[key] = TokenRing(len(self.rings), buffer, self.slots[buffer.number])
+            self.rings[key] = TokenRing(len(self.rings), buffer, self.slots[buffer.number], actor.core)
         return self.rings[key]
 
     def _queue(self, name: str, depth: int, place: tuple[int, int]) -> TokenQueue:
@@ -391,7 +405,7 @@ class TokenMachine:
                 actor.phase = None
                 actor.cursor.advance()
         else:
-            actor.cursor.laps += 1
+            actor.parts += 1
 
     # ----------------------------------------------------------------------------------------------------------- tokens
 

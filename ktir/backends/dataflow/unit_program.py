@@ -222,6 +222,16 @@ class Program:
     symbols: tuple[Symbol, ...] = ()
 
     @property
+    def instructions(self) -> Iterator[tuple[int, UnitCode, Instruction]]:
+        """Every instruction with the number of its launch and its code, in order of the text."""
+        for code in self.units:
+            launch = 0
+            for instruction in code.instructions:
+                if instruction.kind == "barrier":
+                    launch = instruction.launch
+                yield launch, code, instruction
+
+    @property
     def actors(self) -> list[tuple[int, UnitCode]]:
         """Every (core, code) in a fixed order: by core, then in order of the text."""
         return [(core, code) for core in range(self.cores) for code in self.units if core in code.cores]
