@@ -1,8 +1,9 @@
 """Runs one kernel through the dataflow simulator, for the side-by-side harness that compares implementations of KTIR.
 
 ``run`` lowers for the machine ``spyre``, with the scratchpad that the case asks for, and executes the program of the
-units. ``load_s`` is parsing and lowering, ``exec_s`` from arrays in to arrays out, both CPU seconds; with ``latency``
-the report has the modelled time. A kernel that cannot be lowered raises, with the operation and the reason.
+units. ``load_s`` is all that needs no data: parsing, lowering, verifying and preparing the run. ``exec_s`` is from
+arrays in to arrays out, both CPU seconds; with ``latency`` the report has the modelled time. A kernel that cannot be
+lowered raises, with the operation and the reason.
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ def run(case: Any, text: str, built: Any, latency: bool = False) -> dict[str, An
     """The outputs and times of one call."""
     began = time.process_time()
     machine = ktir.machine("spyre", **({"scratchpad": f"{case.lx_mb}MiB"} if case.lx_mb else {}))
-    arrays, launch = _arguments(case, built)
+    arrays, launch = arguments(case, built)
     lowered = lower_to_dfp(parse_module(text, case.file), machine, case.func, launch)
     verify.check(lowered.module, machine)
+    runner = dataflow.Runner(lowered)
     loaded = time.process_time()
-    outputs = dataflow.run(lowered, arrays).outputs
+    outputs = runner.run(arrays).outputs
     ended = time.process_time()
     return {
         "outputs": {name: outputs.get(name, arrays[name]) for name in case.outputs},
@@ -40,7 +42,7 @@ def run(case: Any, text: str, built: Any, latency: bool = False) -> dict[str, An
     }
 
 
-def _arguments(case: Any, built: Any) -> tuple[dict[str, Any], dict[str, Argument]]:
+def arguments(case: Any, built: Any) -> tuple[dict[str, Any], dict[str, Argument]]:
     """Arrays by name, and what the launch is told of them; a readback where an image lies goes by the image."""
     arrays: dict[str, Any] = {name: value for name, value in built.args.items() if isinstance(value, np.ndarray)}
     launch: dict[str, Argument] = {

@@ -29,6 +29,7 @@ from ktir.signature import Caller, Signature
 if TYPE_CHECKING:
     from ktir.backends.dataflow.lower import LaunchArguments, LoweredProgram
     from ktir.backends.dataflow.reports.report import Report
+    from ktir.backends.dataflow.run import Runner
     from ktir.backends.dataflow.timing import Timing
     from ktir.dialect.ktg import KernelOp
     from ktir.frontend.torch.captured import Captured
@@ -124,6 +125,13 @@ class Lowering:
 
         return simulate(self.lowered.module, self.machine)
 
+    @cached_property
+    def runner(self) -> Runner:
+        """The dataflow program, ready to run on data."""
+        from ktir.backends.dataflow.run import Runner
+
+        return Runner(self.lowered)
+
 
 class Program:
     """What :func:`ktir.compile` and :func:`ktir.load` return. Call it as the model is called."""
@@ -218,9 +226,7 @@ class Program:
         return self._on_dataflow(arguments) if executor == "dataflow" else self._on_ktir(arguments)
 
     def _on_dataflow(self, arguments: Mapping[str, Array]) -> list[Array]:
-        from ktir.backends.dataflow.run import run
-
-        done = run(self.lowered, arguments)
+        done = self._current.runner.run(arguments)
         self.last_run = LastRun("dataflow", done.statistics.operations, done.statistics.launches)
         for name in self._result_names:
             if name not in done.outputs:

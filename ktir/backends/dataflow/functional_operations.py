@@ -1,21 +1,23 @@
-"""What each operation of a unit does to data: one function an operation, from instruction to executor.
+"""What each operation of a unit does to data: one function an operation, from batch to executor.
 
-An *executor* is built once per instruction, with everything that does not change resolved, and called for each actor
-and iteration. It returns False if the actor has to wait, having listed it as a waiter.
+An *executor* is made once per batch, with everything that does not change worked out, and called in each run. Elements
+come and go as arrays [cores, rows, elements]; where all elements of a row are the same, one stands for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ktir.backends.dataflow.expression import Evaluator
-from ktir.backends.dataflow.functional_state import Actor, Ring, State
+from ktir.backends.dataflow.functional_batch import Batch, Held, Origin
+from ktir.backends.dataflow.functional_indirect import indirect
+from ktir.backends.dataflow.functional_memory import Memories, Reach, Site, Storage, Where
 from ktir.backends.dataflow.scalar_region import (
     FLOATS,
+    Region,
     compile_region,
     raw_dtype,
     reduce_blocks,
@@ -23,213 +25,124 @@ from ktir.backends.dataflow.scalar_region import (
     to_raw,
     working,
 )
-from ktir.backends.dataflow.unit_program import Access, Buffer, Instruction, Link
+from ktir.backends.dataflow.unit_program import Program
 from ktir.dialect import dfp
-from ktir.errors import DataflowError, DescriptorOutOfBounds, QueueMisuse
 
 Array = NDArray[Any]
-Executor = Callable[[Actor], bool]
+Executor = Callable[[Memories], None]
 
 MOST_PRODUCTS: Final = 1 << 17
 """Multiply-accumulates of one call of the numerical library."""
 _DEPTH_STEP: Final = 64
 
 
-def _barrier(state: State, instruction: Instruction) -> Executor:
-    def execute(actor: Actor) -> bool:
-        state.at_barrier.append(actor)
-        actor.waits_for = f"the barrier before launch {instruction.launch}"
-        if len(state.at_barrier) < len(state.actors):
-            return False
-        others = state.at_barrier[:-1]
-        state.leave_barrier(others, instruction)
-        return True
+class Workshop:
+    """Makes what executors are built from; what batches of an instruction have in common is made once.
 
-    return execute
+    ``touched``: for each ring the first batch that touches each tile.
+    """
 
+    def __init__(
+        self, program: Program, rings: Mapping[Where, Storage], touched: Mapping[Where, Sequence[int]]
+    ) -> None:
+        self.program, self.rings, self.touched = program, rings, touched
+        self._reaches: dict[tuple[int, int, int], Reach] = {}
+        self._regions: dict[int, Region] = {}
 
-def _token(state: State, instruction: Instruction) -> Executor:
-    buffer = cast("Buffer", instruction.ring)
-    moves = {"reserve": _reserve, "commit": _commit, "acquire": _acquire, "release": _release}
-    move = moves[instruction.kind]
-    return lambda actor: move(state, actor, state.ring(actor.core, buffer), instruction)
+    def site(self, batch: Batch, number: int) -> Site:
+        """The elements that access ``number`` of the batch means."""
+        key = (id(batch.instruction), batch.team.number, number)
+        buffer = batch.instruction.accesses[number].buffer
+        where = (batch.team.number, buffer.number)
+        storage = self.rings.get(where) if buffer.slots else None
+        if key not in self._reaches:
+            self._reaches[key] = Reach(self.program, batch.team, batch.instruction, number, storage)
+        fresh: set[int] = set()
+        if storage is not None:
+            first = self.touched[where]
+            fresh = {tile for tile in batch.tiles[number] if first[tile] == batch.position}
+        return Site(self._reaches[key], batch, fresh)
 
-
-def _reserve(state: State, actor: Actor, ring: Ring, instruction: Instruction) -> bool:
-    number = actor.code.number
-    if not ring.free(number):
-        ring.waiters.append(actor)
-        actor.waits_for = f"a free slot of buffer {ring.buffer.name}"
-        return False
-    if ring.buffer.per_core and ring.reserved[number] == max(ring.reserved.values()):
-        slot = ring.reserved[number] % ring.buffer.slots
-        start = actor.core * state.span + ring.buffer.offset + slot * ring.buffer.size
-        state.shadow[start : start + ring.buffer.size] = 0
-    if state.order is not None:
-        state.order.reserve(id(ring), actor.number, ring.reserved[number] - ring.buffer.slots)
-    ring.reserved[number] += 1
-    return True
-
-
-def _commit(state: State, actor: Actor, ring: Ring, instruction: Instruction) -> bool:
-    number = actor.code.number
-    if ring.reserved.get(number, 0) <= ring.committed.get(number, 0):
-        raise QueueMisuse(f"dfp.commit of buffer {ring.buffer.name} without a reserve", location=instruction.location)
-    ring.committed[number] += 1
-    if state.order is not None:
-        state.order.commit(id(ring), actor.number)
-    state.wake(ring.waiters)
-    return True
+    def region(self, batch: Batch) -> Region:
+        """The compiled region of the batch's operation."""
+        key = id(batch.instruction)
+        if key not in self._regions:
+            self._regions[key] = compile_region(cast("dfp.SfuMapOp", batch.instruction.op).body.block)
+        return self._regions[key]
 
 
-def _acquire(state: State, actor: Actor, ring: Ring, instruction: Instruction) -> bool:
-    if ring.acquired[actor.code.number] >= ring.full:
-        ring.waiters.append(actor)
-        actor.waits_for = f"a full slot of buffer {ring.buffer.name} from {ring.buffer.producer}"
-        return False
-    if state.order is not None:
-        state.order.acquire(id(ring), actor.number, ring.acquired[actor.code.number])
-    ring.acquired[actor.code.number] += 1
-    return True
-
-
-def _release(state: State, actor: Actor, ring: Ring, instruction: Instruction) -> bool:
-    number = actor.code.number
-    if ring.released.get(number, 0) >= ring.acquired.get(number, 0):
-        raise QueueMisuse(f"dfp.release of buffer {ring.buffer.name} without an acquire", location=instruction.location)
-    ring.released[number] += 1
-    if state.order is not None:
-        state.order.release(id(ring), actor.number)
-    state.wake(ring.waiters)
-    return True
-
-
-def _copy(state: State, instruction: Instruction) -> Executor:
+def _copy(batch: Batch, workshop: Workshop) -> Executor:
     """What nobody wrote to device memory, a padding lane perhaps, may be copied; it stays unwritten."""
-    read, written = instruction.accesses
-    source, target = state.viewer(read, instruction), state.viewer(written, instruction)
-    before, after = state.shadow_viewer(read, instruction), state.shadow_viewer(written, instruction)
-    carries = state.device_shadow is not None and not read.buffer.per_core
+    source, target = workshop.site(batch, 0), workshop.site(batch, 1)
+    carries = not source.access.buffer.per_core
 
-    def execute(actor: Actor) -> bool:
-        elements = source(actor)
-        target(actor)[...] = elements
+    def execute(memories: Memories) -> None:
+        target.write(memories, source.read(memories))
         if carries:
-            after(actor)[...] = before(actor)
-        return True
+            target.carry(memories, source)
 
     return execute
 
 
-def _indirect(state: State, instruction: Instruction) -> Executor:
-    op = cast("dfp.IndirectOperation", instruction.op)
-    index_view = state.viewer(instruction.accesses[0], instruction)
-    gathers = instruction.kind == "gather"
-    rows, lines = instruction.accesses[1:] if gathers else instruction.accesses[:0:-1]
-    line_view = state.viewer(lines, instruction)
-    row_view = _RowViewer(state, rows, instruction)
-    line_shadow = state.shadow_viewer(lines, instruction)
-    carries = gathers and state.device_shadow is not None and not rows.buffer.per_core
-    stride = op.row_stride.value.data
+def _indirect(batch: Batch, workshop: Workshop) -> Executor:
+    return indirect(batch, *(workshop.site(batch, number) for number in range(3)))
 
-    def execute(actor: Actor) -> bool:
-        numbers = index_view(actor).tolist()
-        all_lines = line_view(actor)
-        for line, number in zip(all_lines, numbers, strict=True):
-            row = row_view(actor, number * stride, number)
-            if gathers:
-                line[...] = row
-            else:
-                row[...] = line
-        if carries:
-            for shadow, number in zip(line_shadow(actor), numbers, strict=True):
-                shadow[...] = row_view.shadow(actor, number * stride)
-        return True
+
+def _stream(batch: Batch, workshop: Workshop) -> Executor:
+    """Into a queue, or to other cores. Elements of a tile stay there until they are taken."""
+    source, position, lends = workshop.site(batch, 0), batch.position, batch.lends
+
+    def execute(memories: Memories) -> None:
+        elements = source.read(memories)
+        memories.outputs[position] = elements if lends else elements.copy()
 
     return execute
 
 
-def _stream(state: State, instruction: Instruction) -> Executor:
-    view, flow = state.viewer(instruction.accesses[0], instruction), instruction.pushes[0]
+def _drain(batch: Batch, workshop: Workshop) -> Executor:
+    target, pull = workshop.site(batch, 0), puller(batch, batch.sources[0], batch.instruction.pops[0].elements)
+    box = batch.instruction.accesses[0].box.counts
 
-    def execute(actor: Actor) -> bool:
-        state.push(actor, flow, view(actor).flatten())
-        return True
-
-    return execute
-
-
-def _drain(state: State, instruction: Instruction) -> Executor:
-    view, flow = state.viewer(instruction.accesses[0], instruction), instruction.pops[0]
-    pop = state.popper(flow, instruction)
-    shape = instruction.accesses[0].box.counts
-
-    def execute(actor: Actor) -> bool:
-        if not state.has(actor, flow):
-            return False
-        elements = pop(actor)
-        view(actor)[...] = elements.reshape(shape)
-        return True
+    def execute(memories: Memories) -> None:
+        target.write(memories, _boxed(pull(memories), box))
 
     return execute
 
 
-def _send(state: State, instruction: Instruction) -> Executor:
-    """A message to one core or to several."""
-    view, peers = state.viewer(instruction.accesses[0], instruction), _Peers(state, instruction)
+def _receive(batch: Batch, workshop: Workshop) -> Executor:
+    access = batch.instruction.accesses[0]
+    target, pull = workshop.site(batch, 0), _messages(batch, 0, access.element)
 
-    def execute(actor: Actor) -> bool:
-        elements = view(actor).flatten()
-        for target in peers.targets(actor):
-            state.give(actor, state.channel(peers.net, actor.core, target), elements)
-        return True
+    def execute(memories: Memories) -> None:
+        target.write(memories, _boxed(pull(memories), access.box.counts))
 
     return execute
 
 
-def _receive(state: State, instruction: Instruction) -> Executor:
-    access = instruction.accesses[0]
-    view, peers = state.viewer(access, instruction), _Peers(state, instruction)
-    count, dtype, shape = access.box.elements, raw_dtype(access.element), access.box.counts
-
-    def execute(actor: Actor) -> bool:
-        for source in peers.sources(actor):
-            channel = state.channel(peers.net, source, actor.core)
-            if channel.count < count:
-                channel.waiters.append(actor)
-                actor.waits_for = f"{count} elements from core {source}, of which {channel.count} are here"
-                return False
-            elements = state.take(actor, channel, count, dtype, instruction)
-            view(actor)[...] = elements.reshape(shape)
-        return True
-
-    return execute
+def _boxed(elements: Array, box: tuple[int, ...]) -> Array:
+    """Elements [cores, rows, ...] in the shape of a box, or with ones for it where one element stands for all."""
+    cores, rows = elements.shape[:2]
+    whole = elements.size == cores * rows * int(np.prod(box, dtype=np.int64))
+    return elements.reshape(cores, rows, *(box if whole else (1,) * len(box)))
 
 
-def _chain(state: State, instruction: Instruction) -> Executor:
-    read, written = (state.viewer(access, instruction) for access in instruction.accesses)
-    peers, element = _Peers(state, instruction), instruction.accesses[0].element
-    combine = _CHAINED[cast("dfp.ChainOp", instruction.op).combine.data]
-    count, wide = instruction.accesses[0].box.elements, np.dtype(np.float32)
+def _chain(batch: Batch, workshop: Workshop) -> Executor:
+    read, write = batch.instruction.accesses
+    source, ends = workshop.site(batch, 0), len(batch.incoming[0]) if batch.incoming else 0
+    pulls = [_messages(batch, end, "f32") for end in range(ends)]
+    combine = _CHAINED[cast("dfp.ChainOp", batch.instruction.op).combine.data]
+    target = None if batch.sends else workshop.site(batch, 1)
+    count, position = read.box.elements, batch.position
 
-    def execute(actor: Actor) -> bool:
-        channels = [state.channel(peers.net, source, actor.core) for source in peers.sources(actor)]
-        for channel in channels:
-            if channel.count < count:
-                channel.waiters.append(actor)
-                actor.waits_for = f"{count} partial results, of which {channel.count} are here"
-                return False
-        partial = _matrix(read(actor).flatten(), element)
-        for channel in channels:
+    def execute(memories: Memories) -> None:
+        partial = _matrix(_full(source.read(memories), count), read.element)
+        for pull in pulls:
             with np.errstate(all="ignore"):
-                partial = combine(state.take(actor, channel, count, wide, instruction), partial)
-        targets = peers.targets(actor)
-        for target in targets:
-            state.give(actor, state.channel(peers.net, actor.core, target), partial)
-        if not targets:
-            place = written(actor)
-            place[...] = to_raw(partial, element).reshape(place.shape)
-        return True
+                partial = combine(pull(memories), partial)
+        if target is None:
+            memories.outputs[position] = partial
+        else:
+            target.write(memories, _boxed(to_raw(partial, read.element), write.box.counts))
 
     return execute
 
@@ -237,201 +150,110 @@ def _chain(state: State, instruction: Instruction) -> Executor:
 _CHAINED: Final = {"add": np.add, "max": np.maximum, "min": np.minimum}
 
 
-class _Peers:
-    """The cores at the other side of an instruction, for an actor at the moment."""
-
-    def __init__(self, state: State, instruction: Instruction) -> None:
-        link = cast("Link", instruction.link)
-        self.net, self.cores, self.location = link.net, state.program.cores, instruction.location
-        self._sources = [peer.evaluator() for peer in link.sources]
-        self._targets = [peer.evaluator() for peer in link.targets]
-
-    def sources(self, actor: Actor) -> list[int]:
-        """Whom the actor receives from."""
-        return self._numbers(self._sources, actor)
-
-    def targets(self, actor: Actor) -> list[int]:
-        """Whom the actor sends to."""
-        return self._numbers(self._targets, actor)
-
-    def _numbers(self, ends: Sequence[Evaluator], actor: Actor) -> list[int]:
-        found = [core for end in ends if (core := end(actor.core, actor.cursor.indices)) >= 0]
-        if any(core >= self.cores for core in found):
-            raise DataflowError(f"there is no core {max(found)}", location=self.location)
-        return found
-
-
-def _sfu_map(state: State, instruction: Instruction) -> Executor:
+def _sfu_map(batch: Batch, workshop: Workshop) -> Executor:
+    instruction = batch.instruction
     op = cast("dfp.SfuMapOp", instruction.op)
-    region = compile_region(op.body.block)
-    shape = dfp.values_of(op.shape)
+    region, element = workshop.region(batch).before_rounding, instruction.pushes[0].element
     positions: list[Array] = []
     if region.index_dimensions:
-        positions = [axis.ravel() for axis in np.indices(shape, dtype=np.int64)]
-    pops = [(state.popper(flow, instruction), flow.element) for flow in instruction.pops]
-    pushed = instruction.pushes[0]
+        positions = [axis.ravel() for axis in np.indices(dfp.values_of(op.shape), dtype=np.int64)]
+    pulls = _pulls(batch)
+    shape, position = (len(batch.team.cores), len(batch.rows)), batch.position
 
-    def execute(actor: Actor) -> bool:
-        if not all(state.has(actor, flow) for flow in instruction.pops):
-            return False
-        blocks = [working(pop(actor), element) for pop, element in pops]
-        found = to_raw(region(blocks, positions), pushed.element)
-        if found.size != pushed.elements:
-            found = np.broadcast_to(found, (pushed.elements,)).copy()
-        state.push(actor, pushed, found)
-        return True
+    def execute(memories: Memories) -> None:
+        blocks = [working(pull(memories), kind).reshape(*shape, -1) for pull, kind in pulls]
+        found = to_raw(region(blocks, positions), element)
+        if found.ndim < 3 or found.shape[:2] != shape:
+            found = np.broadcast_to(found, (*shape, found.shape[-1]))
+        memories.outputs[position] = found
 
     return execute
 
 
-def _fold(state: State, instruction: Instruction) -> Executor:
+def _fold(batch: Batch, workshop: Workshop) -> Executor:
     """A reduction or a scan along the middle extent."""
+    instruction = batch.instruction
     op = cast("dfp.FoldOperation", instruction.op)
     outer, length, inner = op.outer.value.data, op.length.value.data, op.inner.value.data
-    block, pushed = op.body.block, instruction.pushes[0]
+    block, element = op.body.block, instruction.pushes[0].element
     kinds = [argument.type for argument in block.args]
     scans = instruction.kind == "sfu_scan"
-    pops = [(state.popper(flow, instruction), flow.element) for flow in instruction.pops]
-    compile_region(block)  # reports what it does not know before the run
+    pulls = _pulls(batch)
+    counts = [flow.elements for flow in instruction.pops]
+    shape, position = (len(batch.team.cores), len(batch.rows)), batch.position
+    every = shape[0] * shape[1] * outer
 
-    def execute(actor: Actor) -> bool:
-        if not all(state.has(actor, flow) for flow in instruction.pops):
-            return False
-        blocks = [working(pop(actor), element) for pop, element in pops]
-        elements = blocks[0].reshape(outer, length, inner)
-        initial = blocks[1].reshape(outer, inner) if len(blocks) > 1 else None
+    def execute(memories: Memories) -> None:
+        blocks = [working(_full(pull(memories), n), kind) for (pull, kind), n in zip(pulls, counts, strict=True)]
+        elements = blocks[0].reshape(every, length, inner)
+        initial = blocks[1].reshape(every, inner) if len(blocks) > 1 else None
         with np.errstate(all="ignore"):
             found = (
                 scan_blocks(block, elements, initial)
                 if scans
                 else reduce_blocks(block, elements, initial, kinds[1], kinds[0])
             )
-        state.push(actor, pushed, to_raw(found.ravel(), pushed.element))
-        return True
+        memories.outputs[position] = to_raw(found, element).reshape(*shape, -1)
 
     return execute
 
 
-def _pe_load(state: State, instruction: Instruction) -> Executor:
-    op, flow = cast("dfp.PeLoadOp", instruction.op), instruction.pops[0]
-    shape = (op.k.value.data, op.n.value.data)
-
-    def execute(actor: Actor) -> bool:
-        if not state.has(actor, flow):
-            return False
-        actor.stationary = _matrix(state.popper(flow, instruction)(actor), flow.element).reshape(shape)
-        return True
-
-    return execute
+# --------------------------------------------------------------------------------------------------------- matrix unit
 
 
-def _pe_clear(state: State, instruction: Instruction) -> Executor:
-    op = cast("dfp.PeClearOp", instruction.op)
-    shape = (op.rows.value.data, op.n.value.data)
+def _pe_take(batch: Batch, workshop: Workshop) -> Executor:
+    """A stationary block, or accumulators that begin at what is popped."""
+    op = cast("Any", batch.instruction.op)
+    rows = op.k.value.data if batch.instruction.kind == "pe_load" else op.rows.value.data
+    flow, position = batch.instruction.pops[0], batch.position
+    shape = (len(batch.team.cores), len(batch.rows), rows, op.n.value.data)
+    pull = puller(batch, batch.sources[0], flow.elements)
 
-    def execute(actor: Actor) -> bool:
-        actor.accumulators = np.zeros(shape, np.float32)
-        return True
+    def execute(memories: Memories) -> None:
+        elements = _matrix(_full(pull(memories), flow.elements), flow.element)
+        memories.outputs[position] = np.array(elements, np.float32).reshape(shape)
 
     return execute
 
 
-def _pe_preload(state: State, instruction: Instruction) -> Executor:
-    op, flow = cast("dfp.PePreloadOp", instruction.op), instruction.pops[0]
-    shape = (op.rows.value.data, op.n.value.data)
+def _pe_clear(batch: Batch, workshop: Workshop) -> Executor:
+    op, position = cast("dfp.PeClearOp", batch.instruction.op), batch.position
+    shape = (len(batch.team.cores), len(batch.rows), op.rows.value.data, op.n.value.data)
 
-    def execute(actor: Actor) -> bool:
-        if not state.has(actor, flow):
-            return False
-        actor.accumulators = _matrix(state.popper(flow, instruction)(actor), flow.element).reshape(shape).copy()
-        return True
+    def execute(memories: Memories) -> None:
+        memories.outputs[position] = np.zeros(shape, np.float32)
 
     return execute
 
 
-def _pe_mac(state: State, instruction: Instruction) -> Executor:
-    op, flow = cast("dfp.PeMacOp", instruction.op), instruction.pops[0]
-    rows, k, n = op.rows.value.data, op.k.value.data, op.n.value.data
+def _pe_mac(batch: Batch, workshop: Workshop) -> Executor:
+    op, flow = cast("dfp.PeMacOp", batch.instruction.op), batch.instruction.pops[0]
+    shape = (len(batch.team.cores), len(batch.rows), op.rows.value.data, op.k.value.data)
+    pull, sums, blocks = puller(batch, batch.sources[0], flow.elements), _held(batch.sums), _held(batch.blocks)
 
-    def execute(actor: Actor) -> bool:
-        if not state.has(actor, flow):
-            return False
-        _check_pe(state, actor, instruction, (rows, n), (k, n))
-        moving = _matrix(state.popper(flow, instruction)(actor), flow.element).reshape(rows, k)
+    def execute(memories: Memories) -> None:
+        moving = _matrix(_full(pull(memories), flow.elements), flow.element).reshape(shape)
         with np.errstate(all="ignore"):
-            _multiply_add(actor.accumulators, moving, actor.stationary)
-        return True
+            for row, ((place, at), (source, block)) in enumerate(zip(sums, blocks, strict=True)):
+                accumulators, stationary = memories.outputs[place], memories.outputs[source]
+                for core in range(shape[0]):
+                    _multiply_add(accumulators[core, at], moving[core, row], stationary[core, block])
 
     return execute
 
 
-def _check_pe(
-    state: State, actor: Actor, instruction: Instruction, sums: tuple[int, int], block: tuple[int, int] | None
-) -> None:
-    if actor.accumulators.shape != sums:
-        raise DataflowError(
-            f"dfp.{instruction.kind} works on {sums} accumulators, {actor.accumulators.shape} were prepared",
-            location=instruction.location,
-            remedy="dfp.pe_clear or dfp.pe_preload as many before",
-        )
-    if block is not None and actor.stationary.shape != block:
-        raise DataflowError(
-            f"dfp.{instruction.kind} works on a stationary block of {block}, {actor.stationary.shape} is loaded",
-            location=instruction.location,
-        )
+def _pe_emit(batch: Batch, workshop: Workshop) -> Executor:
+    element, position, sums = batch.instruction.pushes[0].element, batch.position, _held(batch.sums)
 
-
-def _pe_emit(state: State, instruction: Instruction) -> Executor:
-    op, flow = cast("dfp.PeEmitOp", instruction.op), instruction.pushes[0]
-    shape = (op.rows.value.data, op.n.value.data)
-
-    def execute(actor: Actor) -> bool:
-        _check_pe(state, actor, instruction, shape, None)
-        state.push(actor, flow, to_raw(actor.accumulators.ravel(), flow.element))
-        return True
+    def execute(memories: Memories) -> None:
+        found = np.stack([memories.outputs[place][:, row] for place, row in sums], axis=1)
+        memories.outputs[position] = to_raw(found, element).reshape(*found.shape[:2], -1)
 
     return execute
 
 
-class _RowViewer:
-    """Rows of the indexed side of a gather or scatter."""
-
-    def __init__(self, run: State, access: Access, instruction: Instruction) -> None:
-        self.run, self.access, self.instruction = run, access, instruction
-        self.offset = access.offset.evaluator()
-        self.dtype = raw_dtype(access.element)
-
-    def __call__(self, actor: Actor, displacement: int, number: int) -> Array:
-        access, buffer = self.access, self.access.buffer
-        offset = self.offset(actor.core, actor.cursor.indices) + displacement
-        low, high = access.box.span
-        if offset + low < 0 or offset + high > buffer.size:
-            raise DescriptorOutOfBounds(
-                f"dfp.{self.instruction.kind}: index {number} leads outside buffer {buffer.name} on core {actor.core}",
-                location=self.instruction.location,
-            )
-        place = buffer.offset + offset
-        state = self.run
-        memory, shadow, at = state.ddr.bytes, state.device_shadow, place
-        if buffer.per_core:
-            memory, shadow, at = state.local, state.shadow, place + actor.core * state.span
-        if shadow is not None:
-            written = np.ndarray(access.box.counts, np.dtype(f"u{self.dtype.itemsize}"), shadow, at, access.box.strides)
-            if access.writes:
-                written[...] = -1 & (1 << 8 * self.dtype.itemsize) - 1
-            elif buffer.per_core and not written.all():
-                raise state.unwritten(access, self.instruction)
-        row = np.ndarray(access.box.counts, self.dtype, memory, at, access.box.strides)
-        if state.order is not None:
-            state.order.touch(actor.number, self.instruction, access, actor.core, place, row)
-        return row
-
-    def shadow(self, actor: Actor, displacement: int) -> Array:
-        """The shadow of a row of device memory."""
-        access = self.access
-        place = access.buffer.offset + self.offset(actor.core, actor.cursor.indices) + displacement
-        unsigned = np.dtype(f"u{self.dtype.itemsize}")
-        return np.ndarray(access.box.counts, unsigned, self.run.device_shadow, place, access.box.strides)
+def _held(rows: Sequence[Held]) -> list[tuple[int, int]]:
+    return [(batch.position, row) for batch, row in rows]
 
 
 def _multiply_add(accumulators: Array, moving: Array, stationary: Array) -> None:
@@ -452,28 +274,125 @@ def _matrix(raw: Array, element: str) -> Array:
     return working(raw, element).astype(np.float32, copy=False) if element in FLOATS else raw.astype(np.float32)
 
 
-BUILDERS: Final[dict[str, Callable[[State, Instruction], Executor]]] = {
-    "barrier": _barrier,
-    "reserve": _token,
-    "commit": _token,
-    "acquire": _token,
-    "release": _token,
+# ------------------------------------------------------------------------------------------------- where elements are
+
+
+def _pulls(batch: Batch) -> list[tuple[Callable[[Memories], Array], str]]:
+    flows = batch.instruction.pops
+    return [(puller(batch, rows, flow.elements), flow.element) for rows, flow in zip(batch.sources, flows, strict=True)]
+
+
+def _full(elements: Array, count: int) -> Array:
+    """Elements [cores, rows, count], with those that one stands for."""
+    cores, rows = elements.shape[:2]
+    flat = elements.reshape(cores, rows, -1)
+    return flat if flat.shape[2] == count else np.broadcast_to(flat, (cores, rows, count))
+
+
+def puller(batch: Batch, origins: Sequence[Origin], count: int) -> Callable[[Memories], Array]:
+    """A function that puts together the elements of all rows, [cores, rows, ...], from where each row has them."""
+    groups: list[tuple[int, list[int]]] = []
+    for origin in origins:
+        if isinstance(origin, list):
+            return _parts(len(batch.team.cores), origins, count)
+        source, row = origin
+        if groups and groups[-1][0] == source.position:
+            groups[-1][1].append(row)
+        else:
+            groups.append((source.position, [row]))
+    if len(groups) == 1:
+        position, rows = groups[0]
+        first = origins[0]
+        assert isinstance(first, tuple)
+        if rows == list(range(len(first[0].rows))):
+            return lambda memories: memories.outputs[position]
+        chosen = _chosen(rows)
+        return lambda memories: memories.outputs[position][:, chosen]
+    several = [(position, _chosen(rows)) for position, rows in groups]
+
+    def pull(memories: Memories) -> Array:
+        found = [memories.outputs[position][:, chosen] for position, chosen in several]
+        flat = [part.reshape(*part.shape[:2], -1) for part in found]
+        if len({part.shape[2] for part in flat}) > 1:
+            flat = [_full(part, count) for part in flat]
+        return np.concatenate(flat, axis=1)
+
+    return pull
+
+
+def _chosen(rows: list[int]) -> slice | list[int]:
+    """``rows`` as a slice where they are one."""
+    step = rows[1] - rows[0] if len(rows) > 1 else 1
+    if step > 0 and rows == list(range(rows[0], rows[-1] + 1, step)):
+        return slice(rows[0], rows[-1] + 1, step)
+    return rows
+
+
+def _parts(cores: int, origins: Sequence[Origin], count: int) -> Callable[[Memories], Array]:
+    """Rows of which some come in several parts."""
+    parts: list[tuple[int, int, int, int, int, int]] = []
+    for number, origin in enumerate(origins):
+        if isinstance(origin, tuple):
+            parts.append((number, 0, origin[0].position, origin[1], 0, count))
+            continue
+        at = 0
+        for part in origin:
+            parts.append((number, at, part.batch.position, part.row, part.start, part.stop))
+            at += part.stop - part.start
+
+    def pull(memories: Memories) -> Array:
+        found = np.empty((cores, len(origins), count), memories.outputs[parts[0][2]].dtype)
+        for number, at, position, row, start, stop in parts:
+            block = memories.outputs[position][:, row].reshape(cores, -1)
+            taken = block if block.shape[1] == 1 else block[:, start:stop]
+            found[:, number, at : at + stop - start] = taken
+        return found
+
+    return pull
+
+
+def _messages(batch: Batch, end: int, element: str) -> Callable[[Memories], Array]:
+    """Puts together what all cores receive at one end of a link, [cores, rows, elements]."""
+    count, dtype = batch.instruction.accesses[0].box.elements, raw_dtype(element)
+    shape = (len(batch.team.cores), len(batch.rows), count)
+    parts: list[tuple[int, int, int, int, int, int, int, int]] = []
+    for row, ends in enumerate(batch.incoming):
+        for core, origin in enumerate(ends[end]):
+            if isinstance(origin, tuple):
+                parts.append((core, row, 0, origin[0].position, 0, origin[1], 0, count))
+                continue
+            at = 0
+            for part in origin:
+                parts.append((core, row, at, part.batch.position, part.core, part.row, part.start, part.stop))
+                at += part.stop - part.start
+
+    def pull(memories: Memories) -> Array:
+        found = np.empty(shape, dtype)
+        for core, row, at, position, sender, sent, start, stop in parts:
+            block = memories.outputs[position][sender, sent].reshape(-1)
+            found[core, row, at : at + stop - start] = block if block.size == 1 else block[start:stop]
+        return found
+
+    return pull
+
+
+BUILDERS: Final[dict[str, Callable[[Batch, Workshop], Executor]]] = {
     "copy": _copy,
     "gather": _indirect,
     "scatter": _indirect,
     "stream": _stream,
     "drain": _drain,
-    "send": _send,
-    "multicast": _send,
+    "send": _stream,
+    "multicast": _stream,
     "receive": _receive,
     "chain": _chain,
     "sfu_map": _sfu_map,
     "sfu_reduce": _fold,
     "sfu_scan": _fold,
-    "pe_load": _pe_load,
+    "pe_load": _pe_take,
     "pe_clear": _pe_clear,
-    "pe_preload": _pe_preload,
+    "pe_preload": _pe_take,
     "pe_mac": _pe_mac,
     "pe_emit": _pe_emit,
 }
-"""The builder of each kind of instruction."""
+"""The builder of each kind of instruction that touches data."""

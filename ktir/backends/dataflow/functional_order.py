@@ -1,14 +1,15 @@
 """Catches races in a functional run: vector clocks along everything that units hand each other, a shadow of bytes that
 could be raced for.
 
-The run itself is one order of many; the clocks tell of all of them. Two unordered writes are a fault only if they store
-different bits.
+The clocks go along with the walk of the tokens, which says of each access what its unit knows then; the shadow is kept
+in the run, where indirect accesses have their addresses. The run itself is one order of many; the clocks tell of all of
+them. Two unordered writes are a fault only if they store different bits.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ktir.backends.dataflow.unit_program import Access, Instruction
-from ktir.backends.dataflow.vector_clocks import Box, Clocks, Epoch, Reading, Shadow
+from ktir.backends.dataflow.vector_clocks import Clocks, Epoch, Grains, Reading, Shadow
 from ktir.errors import DataflowRace
 
 Array = NDArray[Any]
 
 
 @dataclass(slots=True)
-class Unit:
+class UnitName:
     """A unit as messages name it."""
 
     number: int
@@ -38,15 +39,18 @@ class Stamps:
     waiting: deque[tuple[int, Reading]] = field(default_factory=deque[tuple[int, Reading]])
 
 
-class RunOrder:
-    """What comes before what in a run. ``shadows`` are keyed by memory and core, -1 for the device."""
+class TokenOrder:
+    """What comes before what, as far as tokens say: clocks along everything that units hand each other."""
 
-    def __init__(self, units: list[Unit], clocks: Clocks, shadows: Mapping[tuple[str, int], Shadow]) -> None:
-        self.units, self.clocks, self.shadows = units, clocks, shadows
+    def __init__(self, clocks: Clocks) -> None:
+        self.clocks = clocks
         self.stamps: defaultdict[int, Stamps] = defaultdict(Stamps)
         self.committed: defaultdict[tuple[int, int], list[Reading]] = defaultdict(list)
         self.released: defaultdict[tuple[int, int], list[Reading]] = defaultdict(list)
-        self.unordered: list[tuple[Array, Array, DataflowRace]] = []
+
+    def reading(self, unit: int) -> Reading:
+        """What ``unit`` knows now."""
+        return self.clocks.of[unit].copy()
 
     def give(self, stream: int, unit: int, count: int) -> None:
         """``unit`` puts ``count`` elements into a stream."""
@@ -82,16 +86,33 @@ class RunOrder:
             if number == ring and tile >= 0:
                 self.clocks.learn(unit, stamps[tile])
 
-    def touch(self, unit: int, instruction: Instruction, access: Access, core: int, place: int, bits: Array) -> None:
-        """``unit`` is about to read or write the elements ``bits`` at ``place``."""
+
+class RaceWatch:
+    """Who touched which bytes in a run. ``shadows`` are keyed by memory and core, -1 for the device."""
+
+    def __init__(self, units: Sequence[UnitName], clocks: Clocks, shadows: Mapping[tuple[str, int], Shadow]) -> None:
+        self.units, self.clocks, self.shadows = units, clocks, shadows
+        self.unordered: list[tuple[Array, Array, DataflowRace]] = []
+
+    def touch(
+        self,
+        unit: int,
+        known: Reading,
+        instruction: Instruction,
+        access: Access,
+        grains: Grains,
+        bits: Array,
+    ) -> None:
+        """``unit``, which knows so much, is about to read or write ``grains``; ``bits`` lie there."""
+        core = self.units[unit].core
         shadow = self.shadows.get((access.buffer.memory, core if access.buffer.per_core else -1))
-        if shadow is None or access.buffer.slots:
+        if shadow is None:
             return
-        box = Box(place, access.box.counts, access.box.strides, access.box.width)
+        self.clocks.of[unit] = known
         if not access.writes:
-            self._refuse(self._race(unit, instruction, access, shadow.read(unit, instruction, box), "writes"))
+            self._refuse(self._race(unit, instruction, access, shadow.read(unit, instruction, grains), "writes"))
             return
-        read, written = shadow.write(unit, instruction, box)
+        read, written = shadow.write(unit, instruction, grains)
         self._refuse(self._race(unit, instruction, access, read, "reads"))
         race = self._race(unit, instruction, access, written, "writes")
         if race is not None:

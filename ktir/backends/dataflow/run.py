@@ -5,7 +5,7 @@ The host's part is here: dense arrays are copied to and from laid-out buffers, p
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from ktir.backends.dataflow import functional
 from ktir.backends.dataflow.lower import LoweredProgram, Placed
+from ktir.backends.dataflow.resolve import compile_program
 from ktir.errors import ArgumentError
-from ktir.machine.memory_arena import Arena
+from ktir.machine.memory_arena import ALIGNMENT, POISON, Arena
 from ktir.maths.stick_layout import StickLayout
 
 Array = NDArray[Any]
@@ -41,6 +42,26 @@ class Result:
     statistics: functional.Statistics
 
 
+class Runner:
+    """A lowered program ready to run, any number of times: what needs no data is done once."""
+
+    def __init__(self, lowered: LoweredProgram, *, unit_order_seed: int | None = None) -> None:
+        self.lowered = lowered
+        program = compile_program(lowered.module, lowered.machine)
+        self.prepared = functional.prepare(program, unit_order_seed=unit_order_seed)
+
+    def run(self, arguments: Mapping[str, Array], *, max_bytes: int = 1 << 34) -> Result:
+        """As :func:`run`."""
+        size = -(-self.lowered.ddr_bytes // ALIGNMENT) * ALIGNMENT
+        Arena("device", limit=max_bytes).require_room(size)
+        ddr = Arena.over("device", np.empty(size, np.uint8), granule=1)
+        placed = place_arguments(self.lowered, arguments, ddr)
+        for start, stop in gaps(placed, size):
+            ddr.bytes[start:stop] = POISON
+        statistics = self.prepared.run(ddr, initialised=placed)
+        return Result({output.name: read_back(output, ddr) for output in self.lowered.outputs}, statistics)
+
+
 def run(
     lowered: LoweredProgram,
     arguments: Mapping[str, Array],
@@ -53,12 +74,18 @@ def run(
     Raises :class:`ArgumentError` for an array that is missing or of another shape or element type, and what
     :func:`ktir.backends.dataflow.functional.execute` raises.
     """
-    ddr = Arena("device", lowered.ddr_bytes, limit=max_bytes)
-    placed = place_arguments(lowered, arguments, ddr)
-    statistics = functional.execute(
-        lowered.module, lowered.machine, ddr, unit_order_seed=unit_order_seed, initialised=placed
-    )
-    return Result({output.name: read_back(output, ddr) for output in lowered.outputs}, statistics)
+    return Runner(lowered, unit_order_seed=unit_order_seed).run(arguments, max_bytes=max_bytes)
+
+
+def gaps(ranges: Sequence[tuple[int, int]], size: int) -> Iterator[tuple[int, int]]:
+    """The ranges of [0, ``size``) between ``ranges``."""
+    reached = 0
+    for start, stop in sorted(ranges):
+        if start > reached:
+            yield reached, start
+        reached = max(reached, stop)
+    if reached < size:
+        yield reached, size
 
 
 def place_arguments(lowered: LoweredProgram, arguments: Mapping[str, Array], ddr: Arena) -> list[tuple[int, int]]:
@@ -110,4 +137,4 @@ def _places(layout: StickLayout) -> Array:
     return places
 
 
-__all__ = ["DTYPES", "Result", "laid_out", "place_arguments", "read_back", "run"]
+__all__ = ["DTYPES", "Result", "Runner", "laid_out", "place_arguments", "read_back", "run"]

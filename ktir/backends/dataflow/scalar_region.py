@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final, cast
 
@@ -21,6 +21,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from ktir.backends.dataflow.half_precision import rounded_to_half, to_half, to_single
 from ktir.backends.dataflow.unit_program import dtype_name
 from ktir.dialect import dfp
 from ktir.dialect.locations import location_of
@@ -56,18 +57,15 @@ def raw_dtype(name: str) -> np.dtype[Any]:
 
 def working(raw: Array, name: str) -> Array:
     """Raw elements in the form the arithmetic works on."""
+    if name == "f16":
+        return to_single(raw)
     return raw.astype(_WORKING[name]) if name in _WORKING else raw
 
 
 def to_raw(values: Array, name: str) -> Array:
     """Working values as they lie in memory: the one rounding of half precision."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray(values).astype(RAW[name])
-
-
-def _round(name: str) -> Callable[[Array], Array]:
-    raw = RAW[name]
-    return lambda values: values.astype(raw).astype(np.float32)
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        return to_half(values) if name == "f16" and values.dtype == np.float32 else values.astype(RAW[name])
 
 
 # ---------------------------------------------------------------------------------------------------- scalar operations
@@ -138,7 +136,7 @@ def _unsigned(function: Callable[[Array, Array], Array]) -> Callable[[Array, Arr
         if left.dtype == np.bool_:
             return function(left.astype(np.uint8), right.astype(np.uint8)).astype(np.bool_)
         unsigned = np.dtype(f"u{left.dtype.name}")
-        found = function(left.view(unsigned), np.broadcast_to(right, left.shape).astype(left.dtype).view(unsigned))
+        found = function(left.view(unsigned), right.astype(left.dtype).view(unsigned))
         return found.view(left.dtype) if found.dtype == unsigned else found
 
     return apply
@@ -164,8 +162,9 @@ def _fused_multiply_add(left: Array, right: Array, addend: Array) -> Array:
 
 
 def _one_by_one(left: Array, right: Array, addend: Array) -> Array:
-    found = [_exactly(a, b, c) for a, b, c in zip(left.tolist(), right.tolist(), addend.tolist(), strict=True)]
-    return np.array(found, np.float64)
+    every = np.broadcast_arrays(left, right, addend)
+    found = [_exactly(a, b, c) for a, b, c in zip(*(each.ravel().tolist() for each in every), strict=True)]
+    return np.array(found, np.float64).reshape(every[0].shape)
 
 
 def _exactly(a: float, b: float, c: float) -> float:
@@ -402,12 +401,21 @@ def _function(op: Operation) -> Callable[..., Array]:
         found = _cast(name, dtype_name(op.operands[0].type), result)
     if found is None:
         raise NotCapable(f"the vector unit's simulator has no {name}", location=location_of(op))
-    return _rounded(found, result) if result in _HALF else found
+    return _Rounded(found, result) if result in _HALF else found
 
 
-def _rounded(function: Callable[..., Array], name: str) -> Callable[..., Array]:
-    rounded = _round(name)
-    return lambda *operands: rounded(function(*operands))
+@dataclass(frozen=True, slots=True)
+class _Rounded:
+    """An operation whose result has half precision: computed in f32, rounded once."""
+
+    function: Callable[..., Array]
+    name: str
+
+    def __call__(self, *operands: Array) -> Array:
+        found = self.function(*operands)
+        if self.name == "f16" and found.dtype == np.float32:
+            return rounded_to_half(found)
+        return found.astype(RAW[self.name]).astype(np.float32)
 
 
 def constant_value(op: arith.ConstantOp) -> Array:
@@ -434,6 +442,7 @@ class Region:
     steps: tuple[tuple[Callable[..., Array], tuple[int, ...]], ...]
     constants: tuple[Array, ...]
     index_dimensions: tuple[int, ...]
+    inputs: int
     result: int
 
     def __call__(self, blocks: Sequence[Array], positions: Sequence[Array] = ()) -> Array:
@@ -443,6 +452,15 @@ class Region:
             for function, operands in self.steps:
                 values.append(function(*[values[operand] for operand in operands]))
         return values[self.result]
+
+    @property
+    def before_rounding(self) -> Region:
+        """The same without the rounding of the result, for one who rounds it when it is stored."""
+        last = len(self.steps) - 1
+        function, operands = self.steps[last] if self.steps else (None, ())
+        if not isinstance(function, _Rounded) or self.result != self.inputs + last:
+            return self
+        return replace(self, steps=(*self.steps[:-1], (function.function, operands)))
 
 
 def compile_region(block: Block) -> Region:
@@ -466,6 +484,7 @@ def compile_region(block: Block) -> Region:
         steps,
         tuple(constant_value(op) for op in constants),
         tuple(op.dim.value.data for op in indices),
+        len(known),
         _number(numbers, cast("Operation", block.last_op), yielded),
     )
 

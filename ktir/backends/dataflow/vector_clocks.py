@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from ktir.backends.dataflow.unit_program import Instruction
 
 Reading = NDArray[np.int64]
+Marks = NDArray[np.int32]
 
 
 class Clocks:
@@ -67,24 +69,25 @@ class Shadow:
         self.sets: list[frozenset[int]] = [frozenset()]
         self.numbers: dict[frozenset[int], int] = {frozenset(): 0}
 
-    def read(self, unit: int, instruction: Instruction, box: Box) -> Epoch | None:
+    def read(self, unit: int, instruction: Instruction, box: Grains) -> Epoch | None:
         """Notes a read; the epoch of a write that is not known to the reader, if there is one."""
-        writers, readers = box.of(self.writers, self.grain), box.of(self.readers, self.grain)
-        found = self._unknown(unit, _different(writers))
+        found = self._unknown(unit, _different(box.of(self.writers, self.grain)))
+        readers = box.of(self.readers, self.grain).copy()
         mine = self._epoch(unit, instruction)
         for number in _different(readers):
             kept = {other for other in self.sets[number] if not self._known(unit, other)}
             readers[readers == number] = self._set(frozenset({*kept, mine}))
+        box.put(self.readers, self.grain, readers)
         return found
 
-    def write(self, unit: int, instruction: Instruction, box: Box) -> tuple[Epoch | None, Epoch | None]:
+    def write(self, unit: int, instruction: Instruction, box: Grains) -> tuple[Epoch | None, Epoch | None]:
         """Notes a write; the epochs of a read and of a write that are not known to the writer, if there are any."""
-        writers, readers = box.of(self.writers, self.grain), box.of(self.readers, self.grain)
-        written = self._unknown(unit, _different(writers))
-        numbers = {other for number in _different(readers) for other in self.sets[number]}
+        written = self._unknown(unit, _different(box.of(self.writers, self.grain)))
+        before = _different(box.of(self.readers, self.grain))
+        numbers = {other for number in before for other in self.sets[number]}
         read = self._unknown(unit, numbers)
-        writers[...] = self._epoch(unit, instruction)
-        readers[...] = 0
+        box.put(self.writers, self.grain, self._epoch(unit, instruction))
+        box.put(self.readers, self.grain, 0)
         return read, written
 
     def _epoch(self, unit: int, instruction: Instruction) -> int:
@@ -108,8 +111,20 @@ class Shadow:
         return next((self.epochs[number] for number in numbers if not self._known(unit, number)), None)
 
 
-def _different(grains: NDArray[np.int32]) -> list[int]:
+def _different(grains: Marks) -> list[int]:
     return [int(number) for number in np.unique(grains)]
+
+
+class Grains(Protocol):
+    """Which grains an access touches."""
+
+    def of(self, grains: Marks, grain: int) -> Marks:
+        """The marks of the grains that are touched."""
+        ...
+
+    def put(self, grains: Marks, grain: int, marks: Marks | int) -> None:
+        """Changes the marks of the grains that are touched."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +136,32 @@ class Box:
     strides: tuple[int, ...]
     width: int
 
-    def of(self, grains: NDArray[np.int32], grain: int) -> NDArray[np.int32]:
+    def of(self, grains: Marks, grain: int) -> Marks:
         """The part of ``grains`` that the box covers."""
         item = grains.itemsize
         counts = (*self.counts, self.width // grain)
         strides = (*(stride // grain * item for stride in self.strides), item)
         return np.ndarray(counts, np.int32, grains.data, self.place // grain * item, strides)
+
+    def put(self, grains: Marks, grain: int, marks: Marks | int) -> None:
+        """Changes the part of ``grains`` that the box covers."""
+        self.of(grains, grain)[...] = marks
+
+
+@dataclass(frozen=True, slots=True)
+class Scattered:
+    """The grains of elements of ``width`` bytes that begin at the bytes ``places``."""
+
+    places: NDArray[np.int64]
+    width: int
+
+    def of(self, grains: Marks, grain: int) -> Marks:
+        """The marks of all grains, [elements, grains of one]."""
+        return grains[self._numbers(grain)]
+
+    def put(self, grains: Marks, grain: int, marks: Marks | int) -> None:
+        """Changes the marks of all grains."""
+        grains[self._numbers(grain)] = marks
+
+    def _numbers(self, grain: int) -> NDArray[np.int64]:
+        return self.places[:, None] // grain + np.arange(self.width // grain)

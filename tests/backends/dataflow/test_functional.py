@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, bf16, f16, f32, i1, i32, i64
 
-from ktir.backends.dataflow.functional import execute
+from ktir.backends.dataflow.functional import execute, prepare
+from ktir.backends.dataflow.resolve import compile_program
+from ktir.backends.dataflow.scalar_region import reduce_blocks
 from ktir.dialect import dfp
 from ktir.errors import (
     DataflowDeadlock,
@@ -20,6 +22,7 @@ from ktir.errors import (
     UnwrittenRead,
 )
 from ktir.machine import Machine, load
+from tests.backends.dataflow.generated import build, random_shape
 from tests.backends.dataflow.programs import (
     Memory,
     Program,
@@ -84,6 +87,53 @@ def test_results_do_not_depend_on_the_order_of_the_units(tiles, slots, cores, la
     execute(program.module, load("spyre"), again, unit_order_seed=seed)
     assert np.array_equal(first.bytes, again.bytes)
     assert np.array_equal(first.read(2 * x.nbytes, np.float16, x.shape), (x.astype(np.float32) * y).astype(np.float16))
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(st.integers(0, 2**16), st.integers(1, 9))
+def test_generated_programs_give_the_same_bits_in_any_order_and_any_batches(seed: int, count: int) -> None:
+    program = build(random_shape(seed), count)
+    start = np.random.default_rng(seed).standard_normal(1 << 20).astype(np.float16).view(np.uint8)
+    runs = [Memory(start.copy()) for _ in range(3)]
+    for order, memory in zip((None, seed, seed + 1), runs, strict=True):
+        execute(program.module, load("spyre"), memory, unit_order_seed=order)
+    assert np.array_equal(runs[0].bytes, runs[1].bytes)
+    assert np.array_equal(runs[0].bytes, runs[2].bytes)
+
+
+def test_cores_go_together_and_iterations_meet(machine: Machine) -> None:
+    """As long as batches are small enough, their number grows neither with that of cores nor with that of iterations;
+    tiles of a ring of two slots have bytes of their own."""
+    found = {
+        prepare(compile_program(pointwise_program(tiles, cores=cores).module, machine)).statistics.batches
+        for cores in (1, 2, 8)
+        for tiles in (1, 4, 8)
+    }
+    assert found == {7}  # two loads, two streams, one sum, one drain, one store
+
+
+def test_a_prepared_program_runs_on_any_data(machine: Machine) -> None:
+    program = pointwise_program(2, op=arith.AddfOp, cores=2)
+    prepared = prepare(compile_program(program.module, machine))
+    for seed in range(3):
+        x, y = (np.random.default_rng(seed + shift).standard_normal(4096).astype(np.float16) for shift in (0, 9))
+        memory = Memory.of(3 * x.nbytes, (0, x), (x.nbytes, y))
+        prepared.run(memory)
+        assert np.array_equal(memory.read(2 * x.nbytes, np.float16, x.shape), x + y)
+
+
+@pytest.mark.parametrize("outer", [1, 3, 64])
+@pytest.mark.parametrize(("length", "inner"), [(1000, 1), (37, 1), (129, 2), (40, 64)])
+def test_a_reduction_has_the_same_bits_in_any_batch(outer: int, length: int, inner: int) -> None:
+    from xdsl.ir import Block
+
+    block = Block(arg_types=[f32, f32])
+    total = arith.AddfOp(*block.args)
+    block.add_ops([total, dfp.YieldOp(total.result)])
+    rows = np.random.default_rng(length).standard_normal((outer, length, inner)).astype(np.float32)
+    together = reduce_blocks(block, rows, None, f32, f32)
+    alone = [reduce_blocks(block, rows[row : row + 1].copy(), None, f32, f32) for row in range(outer)]
+    assert np.array_equal(together.view(np.uint32), np.concatenate(alone).view(np.uint32))
 
 
 def test_copy_transposes_with_strides(machine: Machine) -> None:
