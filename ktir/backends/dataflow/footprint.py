@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ktir.backends.dataflow.expression import Linear, at
 from ktir.backends.dataflow.iteration_space import Space
 from ktir.backends.dataflow.unit_program import Access
 
@@ -76,8 +77,20 @@ def _offsets(access: Access, space: Space) -> Intervals | None:
         return None
     if not depths:
         return np.array([access.offset.value(space.core, [0] * len(space.ranges))], np.int64)
+    if isinstance(access.offset, Linear) and not space.mixed:
+        return np.unique(_grid(access.offset, space))
     values = [access.offset.value(space.core, indices) for indices in space.points_along(frozenset(depths))]
     return np.unique(np.array(values, np.int64))
+
+
+def _grid(offset: Linear, space: Space) -> Intervals:
+    """The values of an offset over all iterations of a box."""
+    found = np.array([at(offset.constant, space.core)], np.int64)
+    for depth, factors in offset.terms:
+        indices = space.ranges[depth]
+        along = np.arange(indices.start, indices.stop, dtype=np.int64) * at(factors, space.core)
+        found = (found[:, None] + along).ravel()
+    return found
 
 
 def _contiguous(access: Access) -> tuple[int, list[int], list[int]]:

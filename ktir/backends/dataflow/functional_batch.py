@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from ktir.backends.dataflow.unit_program import Instruction, UnitCode
 from ktir.backends.dataflow.vector_clocks import Reading
@@ -79,8 +79,7 @@ class Batch:
         return f"{where}, dfp.{self.instruction.kind}{iterations}"
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """Elements ``start`` to before ``stop`` of a row that a batch pushed or sent; ``core`` counts within its team."""
 
     batch: Batch

@@ -18,7 +18,7 @@ from typing import Protocol, cast
 
 from ktir.backends.dataflow.cursor import Cursor
 from ktir.backends.dataflow.expression import Evaluator, Linear
-from ktir.backends.dataflow.functional_batch import MOST_ELEMENTS, Batch, Held, Origin, Part, Series, Team
+from ktir.backends.dataflow.functional_batch import MOST_ELEMENTS, Batch, Held, Origin, Part, Row, Series, Team
 from ktir.backends.dataflow.functional_order import TokenOrder
 from ktir.backends.dataflow.scalar_region import raw_dtype
 from ktir.backends.dataflow.touched import Region
@@ -373,8 +373,8 @@ class Walk:
     def _room(self, elements: int, unit: Unit) -> int:
         return max(1, MOST_ELEMENTS // (elements * len(unit.team.cores)))
 
-    def place(self, series: Series, after: int, row: tuple[int, ...], tiles: Sequence[tuple[int, int]] = ()) -> Batch:
-        """Puts a row that comes after the batch at position ``after`` into a batch; ``tiles`` are (access, tile)."""
+    def place(self, series: Series, after: int, row: Row, tiles: Sequence[tuple[int, Ring, int]]) -> Batch:
+        """Puts a row that comes after position ``after`` into a batch; ``tiles`` are (access, ring, tile)."""
         place = series.first_after(after)
         if self.choice is not None:
             place = self.choice.randint(place, len(series.positions))
@@ -387,7 +387,7 @@ class Walk:
         else:
             batch = series.open[place]
         batch.rows.append(row)
-        for number, tile in tiles:
+        for number, _, tile in tiles:
             of_access = batch.tiles[number]
             if not of_access or of_access[-1] != tile:
                 batch.tile_room -= 1
@@ -614,6 +614,7 @@ class _Data:
         self.depth = instruction.depth
         self.series = walk.new_series(unit, instruction)
         self.tiles = _Tiles(walk, unit, instruction)
+        self.pushed = [walk.queue(unit, flow.queue.number) for flow in instruction.pushes]
         self.guards = guards.get(id(instruction), [])
         self.watched = walk.raced_guard in self.guards
         self.pops = [(flow, walk.queue(unit, flow.queue.number)) for flow in instruction.pops]
@@ -649,9 +650,7 @@ class _Data:
         after = max(after, position)
         for guard in self.guards:
             after = max(after, guard.position)
-        batch = walk.place(
-            self.series, after, tuple(unit.cursor.indices[: self.depth]), [(place, tile) for place, _, tile in tiles]
-        )
+        batch = walk.place(self.series, after, tuple(unit.cursor.indices[: self.depth]), tiles)
         here = batch.position
         for guard in self.guards:
             guard.position = here
@@ -685,8 +684,7 @@ class _Data:
     def push(self, batch: Batch) -> None:
         """The row that joined ``batch`` last pushes its elements."""
         flow = self.instruction.pushes[0]
-        stream = self.walk.queue(self.unit, flow.queue.number)
-        give(self.walk, self.unit, stream, Part(batch, len(batch.rows) - 1, 0, flow.elements))
+        give(self.walk, self.unit, self.pushed[0], Part(batch, len(batch.rows) - 1, 0, flow.elements))
         self.walk.pushed += flow.elements * len(self.unit.team.cores)
 
 
@@ -697,7 +695,8 @@ def give(walk: Walk, unit: Unit, stream: Stream, part: Part) -> None:
         walk.order.give(stream.number, unit.number, count)
     stream.parts.append(part)
     stream.count += count
-    walk.wake(stream.waiters)
+    if stream.waiters:
+        walk.wake(stream.waiters)
 
 
 def take(walk: Walk, unit: Unit, stream: Stream, count: int, element: str, instruction: Instruction) -> Origin:

@@ -33,7 +33,7 @@ _TO_FIRST_NORMAL: Final = np.uint32((0xFFF - (113 << 23)) & 0xFFFFFFFF)
 """Almost half of the last place that stays, less the first normal number; what is below that wraps around."""
 _DROPPED: Final = np.uint32(13)
 """Bits of an f32 that f16 lacks."""
-_BLOCK: Final = 1 << 14
+_BLOCK: Final = 1 << 15
 """Elements that are converted at a time."""
 _FEW: Final = 1 << 9
 """Below so many elements numpy's conversion is faster."""
