@@ -226,7 +226,7 @@ class Assembly:
             launches = (min(used[storage]), max(used[storage])) if shared else None
             writes = "once" if storage in self.once else None
             made = dfp.BufferOp(storage.name, memory, storage.offset, storage.size, launches=launches, writes=writes)
-            made.location = made.location if storage.origin is None else storage.origin.location
+            made.location = (storage.origin or self.traced.launches[min(used[storage])].kernel).location
             self._declare(storage, made)
         return stored
 
