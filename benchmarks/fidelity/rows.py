@@ -339,7 +339,7 @@ def sweep() -> Iterator[Swept]:
     """Shapes without a published time: products, copies and kernels of several operands."""
     for rows in (64, 256, 512):
         for depth, columns in ((512, 1024), (1024, 1024), (1024, 2048), (2048, 1024)):
-            run = Run(small, (rows, depth, columns))
+            run = Run(small, (rows, depth, columns), long=depth > 512)
             yield Swept(f"{rows} x {depth} x {columns}", formulas.product_ns(rows, depth, columns, 8, 4), run)
     for size in (1 << 20, 3 << 20, 8 << 20):
         copied = Run(device_memory.copies, (32, size // 32))
