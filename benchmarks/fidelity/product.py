@@ -214,8 +214,9 @@ def product(schedule: Schedule, p: Product, held: Held | None = None, kept: SSAV
         [split.column(core) for core in cores],
         2,
     )
-    for unit, verb in (("hbm_ld", "load"), ("ring_tx", "send"), ("ring_rx", "receive")):
-        schedule.does(unit, _mover(p, getattr(activations, verb), getattr(weights, verb)))
+    schedule.does("hbm_ld", _mover(p, activations.load, weights.load))
+    schedule.does("ring_tx", _mover(p, activations.send, weights.send))
+    schedule.does("ring_rx", _mover(p, activations.receive, weights.receive))
     outs = [schedule.queue("pe", "lx_st") for _ in range(p.corelets)]
     for corelet, out in enumerate(outs):
         feed = schedule.queue("lx_ld", "pe")
