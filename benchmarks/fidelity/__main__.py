@@ -34,6 +34,8 @@ def arguments() -> argparse.Namespace:
     chosen = parser.parse_args()
     if chosen.write and (chosen.quick or chosen.only):
         parser.error("--write needs all rows: leave out --quick and --only")
+    if chosen.json and not chosen.json.absolute().parent.is_dir():
+        parser.error(f"--json: no folder {chosen.json.absolute().parent}")
     if chosen.jobs < 1:
         parser.error("--jobs is at least 1")
     return chosen

@@ -107,9 +107,12 @@ def summaries(compared: Sequence[Compared]) -> Iterator[Summary]:
         yield Summary(kind, bar, len(found), sum(error <= bar for error in errors), fmean(errors), max(errors))
 
 
-def times_correlation(compared: Sequence[Compared]) -> float:
-    """Rank correlation of our times and the published ones over all blind rows that are measured times."""
+def times_correlation(compared: Sequence[Compared]) -> float | None:
+    """Rank correlation of our times and the published ones over all blind rows that are measured times, of three or
+    more."""
     found = [each for each in compared if each.row.kind in ("memory", "product")]
+    if len(found) < 3:
+        return None
     scale = {"us": 1.0, "ms": 1e3}
     published = [_middle(each.row.published) * scale[each.row.unit] for each in found]
     return rank_correlation(published, [each.named * scale[each.row.unit] for each in found])

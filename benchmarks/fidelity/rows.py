@@ -42,7 +42,7 @@ class Run:
         return f"{self.build.__module__.rsplit('.')[-1]}.{self.build.__name__}{self.arguments}"
 
 
-Kind = Literal["exact", "calibration", "memory", "product", "ratio", "information"]
+Kind = Literal["calibration", "memory", "product", "ratio", "information"]
 
 
 @dataclass(frozen=True)

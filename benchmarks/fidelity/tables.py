@@ -77,8 +77,8 @@ def _summary(compared: Sequence[Compared], sweep: float | None) -> Iterable[str]
     orders = [each.as_published for each in compared if each.as_published is not None]
     if orders:
         yield f"* orders: {sum(orders)} of {len(orders)} as published."
-    if sum(each.row.kind in ("memory", "product") for each in compared) > 2:
-        yield f"* rank correlation with the published times: {times_correlation(compared):.3f}."
+    if (correlation := times_correlation(compared)) is not None:
+        yield f"* rank correlation with the published times: {correlation:.3f}."
     if sweep is not None:
         yield f"* rank correlation with the published cost formula over the sweep of shapes: {sweep:.3f}."
     for each in compared:
@@ -105,7 +105,11 @@ def record(compared: Sequence[Compared], sweep: float | None) -> dict[str, Any]:
             for each in compared
         },
         "rank_correlation": {
-            "published times": round(times_correlation(compared), 4) if len(compared) > 2 else None,
-            "published formula": None if sweep is None else round(sweep, 4),
+            "published times": _rounded(times_correlation(compared)),
+            "published formula": _rounded(sweep),
         },
     }
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)
