@@ -7,6 +7,7 @@ come and go as arrays [cores, rows, elements]; where all elements of a row are t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any, Final, cast
 
 import numpy as np
@@ -17,11 +18,10 @@ from ktir.backends.dataflow.functional_indirect import indirect
 from ktir.backends.dataflow.functional_memory import Memories, Reach, Site, Storage, Where
 from ktir.backends.dataflow.scalar_region import (
     FLOATS,
+    Folding,
     Region,
     compile_region,
     raw_dtype,
-    reduce_blocks,
-    scan_blocks,
     to_raw,
     working,
 )
@@ -48,6 +48,7 @@ class Workshop:
         self.program, self.rings, self.touched = program, rings, touched
         self._reaches: dict[tuple[int, int, int], Reach] = {}
         self._regions: dict[int, Region] = {}
+        self._foldings: dict[int, Folding] = {}
 
     def site(self, batch: Batch, number: int) -> Site:
         """The elements that access ``number`` of the batch means."""
@@ -69,6 +70,14 @@ class Workshop:
         if key not in self._regions:
             self._regions[key] = compile_region(cast("dfp.SfuMapOp", batch.instruction.op).body.block)
         return self._regions[key]
+
+    def folding(self, batch: Batch) -> Folding:
+        """The compiled region of the batch's reduction or scan."""
+        key = id(batch.instruction)
+        if key not in self._foldings:
+            block = cast("dfp.FoldOperation", batch.instruction.op).body.block
+            self._foldings[key] = Folding.of(block, block.args[0].type)
+        return self._foldings[key]
 
 
 def _copy(batch: Batch, workshop: Workshop) -> Executor:
@@ -122,7 +131,7 @@ def _receive(batch: Batch, workshop: Workshop) -> Executor:
 def _boxed(elements: Array, box: tuple[int, ...]) -> Array:
     """Elements [cores, rows, ...] in the shape of a box, or with ones for it where one element stands for all."""
     cores, rows = elements.shape[:2]
-    whole = elements.size == cores * rows * int(np.prod(box, dtype=np.int64))
+    whole = elements.size == cores * rows * prod(box)
     return elements.reshape(cores, rows, *(box if whole else (1,) * len(box)))
 
 
@@ -175,9 +184,8 @@ def _fold(batch: Batch, workshop: Workshop) -> Executor:
     instruction = batch.instruction
     op = cast("dfp.FoldOperation", instruction.op)
     outer, length, inner = op.outer.value.data, op.length.value.data, op.inner.value.data
-    block, element = op.body.block, instruction.pushes[0].element
-    kinds = [argument.type for argument in block.args]
-    scans = instruction.kind == "sfu_scan"
+    folding, element = workshop.folding(batch), instruction.pushes[0].element
+    fold = folding.scan if instruction.kind == "sfu_scan" else folding.reduce
     pulls = _pulls(batch)
     counts = [flow.elements for flow in instruction.pops]
     shape, position = (len(batch.team.cores), len(batch.rows)), batch.position
@@ -188,11 +196,7 @@ def _fold(batch: Batch, workshop: Workshop) -> Executor:
         elements = blocks[0].reshape(every, length, inner)
         initial = blocks[1].reshape(every, inner) if len(blocks) > 1 else None
         with np.errstate(all="ignore"):
-            found = (
-                scan_blocks(block, elements, initial)
-                if scans
-                else reduce_blocks(block, elements, initial, kinds[1], kinds[0])
-            )
+            found = fold(elements, initial)
         memories.outputs[position] = to_raw(found, element).reshape(*shape, -1)
 
     return execute

@@ -17,23 +17,27 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 _SINGLE: Final = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
-_SIGN: Final = np.uint32(0x80000000)
+_SIGN, _MAGNITUDE, _LAST = np.uint32(0x80000000), np.uint32(0x7FFFFFFF), np.uint32(1)
+_INFINITY: Final = np.uint32(0x7F800000)
+"""In bits; those of any exponent are among them."""
 _SUBNORMAL: Final = np.uint32((127 - 14) << 23)
 """The first magnitude that is a normal number in f16, as bits of f32."""
 _TOO_LARGE: Final = np.uint32(0x47800000)
 """65536; what is between the largest f16 and this is decided by rounding."""
-_HALF: Final = np.float32(0.5)
-_INFINITY: Final = np.uint32(0x7F800000)
-"""In bits; the exponent of any number is among them."""
 _LARGE: Final = np.uint32(142 << 23)
 """32768: from here on rounding may lead beyond the largest f16."""
+_HALF: Final = np.float32(0.5)
 _AND_A_HALF: Final = np.uint32((13 << 23) + (1 << 22))
 """Makes 1.5 * 2^(n + 13) of 2^n, in bits: a sum with it has the last place of an f16 near 2^n, for either sign."""
-_TO_FIRST_NORMAL: Final = np.uint32((0xFFF - (113 << 23)) & 0xFFFFFFFF)
-"""Almost half of the last place that stays, less the first normal number; what is below that wraps around."""
-_DROPPED: Final = np.uint32(13)
-"""Bits of an f32 that f16 lacks."""
-_BLOCK: Final = 1 << 15
+_LESS_EXPONENT: Final = np.uint32((0xFFF - (112 << 23)) & 0xFFFFFFFF)
+"""Almost half of the last place that stays, less what exponents of f32 are larger by."""
+_LESS_FIRST_NORMAL: Final = np.uint32((0xFFF - (113 << 23)) & 0xFFFFFFFF)
+"""The same, less the first normal number; what is below that wraps around."""
+_FIRST_NORMAL, _HALF_INFINITY, _HALF_SIGN = np.uint32(0x400), np.uint32(0x7C00), np.uint32(0x8000)
+"""Bits of f16."""
+_DROPPED, _UPPER = np.uint32(13), np.uint32(16)
+"""Bits of an f32 that f16 lacks; how far apart the signs are."""
+_BLOCK: Final = 1 << 14
 """Elements that are converted at a time."""
 _FEW: Final = 1 << 9
 """Below so many elements numpy's conversion is faster."""
@@ -57,49 +61,58 @@ def rounded_to_half(singles: Array) -> Array:
     """f32 rounded to the nearest f16, as f32."""
     if singles.size < _FEW:
         return singles.astype(np.float16).astype(np.float32)
-    return _in_blocks(_rounded_to_half, singles, np.dtype(np.float32))
+    return _in_blocks(_round, singles, np.dtype(np.float32))
 
 
-def _in_blocks(function: Callable[[Array], Array], singles: Array, dtype: np.dtype[Any]) -> Array:
-    """``function`` of blocks whose intermediate arrays stay in the cache."""
-    if singles.size <= _BLOCK:
-        return function(singles)
-    flat, found = singles.reshape(-1), np.empty(singles.size, dtype)
+def _in_blocks(store: Callable[[Array, Array, Array, Array], None], singles: Array, dtype: np.dtype[Any]) -> Array:
+    """Lets ``store`` convert blocks whose intermediate arrays, two of bits, stay in the cache."""
+    flat, found = np.ascontiguousarray(singles).reshape(-1), np.empty(singles.size, dtype)
+    first, second = np.empty((2, min(_BLOCK, flat.size)), np.uint32)
     for start in range(0, flat.size, _BLOCK):
-        found[start : start + _BLOCK] = function(flat[start : start + _BLOCK])
+        block = flat[start : start + _BLOCK]
+        store(block, found[start : start + _BLOCK], first[: block.size], second[: block.size])
     return found.reshape(singles.shape)
 
 
-def _to_half(singles: Array) -> Array:
+def _to_half(singles: Array, halves: Array, magnitude: Array, rounded: Array) -> None:
     bits = singles.view(np.uint32)
-    magnitude = bits & ~_SIGN
-    most = magnitude.max()
+    np.bitwise_and(bits, _MAGNITUDE, out=magnitude)
+    most, least = magnitude.max(), magnitude.min()
     if most > _INFINITY:  # NaN: numpy says which one
-        return singles.astype(np.float16)
-    rounded = magnitude >> _DROPPED
-    rounded &= np.uint32(1)
+        halves[...] = singles.astype(np.float16)
+        return
+    np.right_shift(magnitude, _DROPPED, out=rounded)
+    rounded &= _LAST
     rounded += magnitude
-    rounded += _TO_FIRST_NORMAL
-    rounded >>= _DROPPED
-    rounded += np.uint32(0x400)
+    if least >= _SUBNORMAL:
+        rounded += _LESS_EXPONENT
+        rounded >>= _DROPPED
+    else:
+        rounded += _LESS_FIRST_NORMAL
+        rounded >>= _DROPPED
+        rounded += _FIRST_NORMAL
+        lifted = magnitude.view(np.float32)
+        lifted += _HALF
+        magnitude -= _HALF.view(np.uint32)
+        np.minimum(rounded, magnitude, out=rounded)
     if most >= _TOO_LARGE:
-        np.minimum(rounded, np.uint32(0x7C00), out=rounded)
-    lifted = (magnitude.view(np.float32) + _HALF).view(np.uint32)
-    lifted -= _HALF.view(np.uint32)
-    np.minimum(rounded, lifted, out=rounded)
-    sign = bits >> np.uint32(16)
-    sign &= np.uint32(0x8000)
-    rounded |= sign
-    return rounded.astype(np.uint16).view(np.float16)
+        np.minimum(rounded, _HALF_INFINITY, out=rounded)
+    np.right_shift(bits, _UPPER, out=magnitude)
+    magnitude &= _HALF_SIGN
+    rounded |= magnitude
+    halves.view(np.uint16)[...] = rounded
 
 
-def _rounded_to_half(singles: Array) -> Array:
+def _round(singles: Array, found: Array, power: Array, _: Array) -> None:
     """Adds a power of two 2^13 times as large, and takes it off again."""
-    power = singles.view(np.uint32) & _INFINITY
+    np.bitwise_and(singles.view(np.uint32), _INFINITY, out=power)
     if power.max() >= _LARGE:
-        return to_single(to_half(singles))
+        found[...] = to_single(to_half(singles))
+        return
     np.maximum(power, _SUBNORMAL, out=power)
     power += _AND_A_HALF
-    found = singles + power.view(np.float32)
+    np.add(singles, power.view(np.float32), out=found)
     found -= power.view(np.float32)
-    return np.copysign(found, singles, out=found)
+    np.bitwise_and(singles.view(np.uint32), _SIGN, out=power)  # zeros have lost it
+    bits = found.view(np.uint32)
+    bits |= power

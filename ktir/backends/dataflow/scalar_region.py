@@ -548,45 +548,57 @@ def _uncast(value: SSAValue, casts: tuple[str, ...]) -> SSAValue:
     return value
 
 
-def reduce_blocks(
-    block: Block, elements: Array, initial: Array | None, element_type: Attribute, accumulator_type: Attribute
-) -> Array:
-    """Reduces ``elements`` [outer, length, inner] over length, in working form, to [outer, inner].
+@dataclass(frozen=True, slots=True)
+class Folding:
+    """A region that folds elements into accumulators, ready for any number of blocks.
 
-    ``initial`` [outer, inner] starts the accumulators; without it the first element does.
+    ``combine`` does it at once where the region is one associative operation; ``kind`` is the type of accumulators in
+    working form.
     """
-    combine = associative(block)
-    if combine is not None and elements.dtype != np.bool_:
-        if elements.dtype.kind in "iu":
-            found = combine.reduce(elements, axis=1, dtype=np.int64)
-        elif combine is np.add:
-            found = np.add.reduce(elements, axis=1, initial=-0.0)
-        else:
-            found = _signed_as_by(combine, combine.reduce(elements, axis=1), elements)
-        found = found if initial is None else _WITH_ZEROS.get(combine, combine)(initial, found)
-        kind = _WORKING.get(dtype_name(accumulator_type), RAW[dtype_name(accumulator_type)])
-        return np.asarray(found).astype(kind)
-    region = compile_region(block)
-    state = elements[:, 0, :] if initial is None else initial
-    for step in range(1 if initial is None else 0, elements.shape[1]):
-        state = region((state.ravel(), elements[:, step, :].ravel())).reshape(state.shape)
-    return state
 
+    region: Region
+    combine: Any | None
+    kind: Any
 
-def scan_blocks(block: Block, elements: Array, initial: Array | None) -> Array:
-    """Every accumulator of a reduction of ``elements`` [outer, length, inner] in index order, in working form.
+    @classmethod
+    def of(cls, block: Block, accumulator_type: Attribute) -> Folding:
+        """Compiles ``block``; raises :class:`NotCapable` at what it does not know."""
+        name = dtype_name(accumulator_type)
+        return cls(compile_region(block), associative(block), _WORKING.get(name, RAW[name]))
 
-    A sum or product of floating-point numbers keeps its accumulator in the working form; any other region gives what
-    it computes, rounded as its operations say.
-    """
-    combine = associative(block)
-    if combine in (np.add, np.multiply) and elements.dtype.kind == "f":
-        rows = elements if initial is None else np.concatenate([initial[:, None, :], elements], axis=1)
-        return combine.accumulate(rows, axis=1)[:, rows.shape[1] - elements.shape[1] :]
-    region = compile_region(block)
-    found: list[Array] = [] if initial is not None else [elements[:, 0, :]]
-    state = found[0] if initial is None else initial
-    for step in range(len(found), elements.shape[1]):
-        state = region((state.ravel(), elements[:, step, :].ravel())).reshape(state.shape)
-        found.append(state)
-    return np.stack(found, axis=1)
+    def reduce(self, elements: Array, initial: Array | None) -> Array:
+        """Reduces ``elements`` [outer, length, inner] over length, in working form, to [outer, inner].
+
+        ``initial`` [outer, inner] starts the accumulators; without it the first element does.
+        """
+        combine = self.combine
+        if combine is not None and elements.dtype != np.bool_:
+            if elements.dtype.kind in "iu":
+                found = combine.reduce(elements, axis=1, dtype=np.int64)
+            elif combine is np.add:
+                found = np.add.reduce(elements, axis=1, initial=-0.0)
+            else:
+                found = _signed_as_by(combine, combine.reduce(elements, axis=1), elements)
+            found = found if initial is None else _WITH_ZEROS.get(combine, combine)(initial, found)
+            return np.asarray(found).astype(self.kind)
+        state = elements[:, 0, :] if initial is None else initial
+        for step in range(1 if initial is None else 0, elements.shape[1]):
+            state = self.region((state.ravel(), elements[:, step, :].ravel())).reshape(state.shape)
+        return state
+
+    def scan(self, elements: Array, initial: Array | None) -> Array:
+        """Every accumulator of a reduction of ``elements`` [outer, length, inner] in index order, in working form.
+
+        A sum or product of floating-point numbers keeps its accumulator in the working form; any other region gives
+        what it computes, rounded as its operations say.
+        """
+        combine = self.combine
+        if combine in (np.add, np.multiply) and elements.dtype.kind == "f":
+            rows = elements if initial is None else np.concatenate([initial[:, None, :], elements], axis=1)
+            return combine.accumulate(rows, axis=1)[:, rows.shape[1] - elements.shape[1] :]
+        found: list[Array] = [] if initial is not None else [elements[:, 0, :]]
+        state = found[0] if initial is None else initial
+        for step in range(len(found), elements.shape[1]):
+            state = self.region((state.ravel(), elements[:, step, :].ravel())).reshape(state.shape)
+            found.append(state)
+        return np.stack(found, axis=1)

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import FloatAttr, bf16, f16, f32, i1, i32, i64
 
 from ktir.backends.dataflow.functional import execute, prepare
 from ktir.backends.dataflow.resolve import compile_program
-from ktir.backends.dataflow.scalar_region import reduce_blocks
+from ktir.backends.dataflow.scalar_region import Folding
 from ktir.dialect import dfp
 from ktir.errors import (
     DataflowDeadlock,
@@ -130,9 +130,10 @@ def test_a_reduction_has_the_same_bits_in_any_batch(outer: int, length: int, inn
     block = Block(arg_types=[f32, f32])
     total = arith.AddfOp(*block.args)
     block.add_ops([total, dfp.YieldOp(total.result)])
+    folding = Folding.of(block, f32)
     rows = np.random.default_rng(length).standard_normal((outer, length, inner)).astype(np.float32)
-    together = reduce_blocks(block, rows, None, f32, f32)
-    alone = [reduce_blocks(block, rows[row : row + 1].copy(), None, f32, f32) for row in range(outer)]
+    together = folding.reduce(rows, None)
+    alone = [folding.reduce(rows[row : row + 1].copy(), None) for row in range(outer)]
     assert np.array_equal(together.view(np.uint32), np.concatenate(alone).view(np.uint32))
 
 

@@ -13,7 +13,7 @@ from xdsl.dialects import math as math_dialect
 from xdsl.dialects.builtin import FloatAttr, IndexType, bf16, f16, f32, i1, i8, i32, i64
 from xdsl.ir import Attribute
 
-from ktir.backends.dataflow.scalar_region import associative, compile_region, erf, reduce_blocks, to_raw, working
+from ktir.backends.dataflow.scalar_region import Folding, associative, compile_region, erf, to_raw, working
 from ktir.dialect import dfp
 from ktir.errors import DivisionByZero, NotCapable
 from tests.backends.dataflow.programs import region
@@ -241,7 +241,7 @@ def test_one_operation_reduces_in_f32_and_rounds_once(op, exact, start) -> None:
     wide = elements.astype(np.float64)
     joined = np.concatenate([initial[:, None].astype(np.float64), wide], axis=1) if start else wide
     expected = exact(joined, axis=1)
-    found = reduce_blocks(block, working(elements, "f16"), working(initial, "f16") if start else None, f16, f16)
+    found = Folding.of(block, f16).reduce(working(elements, "f16"), working(initial, "f16") if start else None)
     assert np.all(np.abs(to_raw(found, "f16") - expected) <= np.abs(expected) * 2.0**-11 + 2.0**-20)
 
 
@@ -260,7 +260,7 @@ def test_widening_accumulation_is_one_operation_and_anything_else_runs_in_order(
     expected = 0.0
     for value in values.ravel():
         expected = np.float32(np.float32(expected * np.float32(0.5)) + value)
-    found = reduce_blocks(block, values, np.zeros((1, 1), np.float32), f32, f32)
+    found = Folding.of(block, f32).reduce(values, np.zeros((1, 1), np.float32))
     assert found[0, 0] == expected
 
 
