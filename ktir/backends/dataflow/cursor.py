@@ -53,6 +53,11 @@ class Cursor:
                 place = place + 1 if taken else branch.end
         self.place, self.instruction = place, None
 
+    def follow(self, other: Cursor) -> None:
+        """Goes to where ``other``, in the same code, stands."""
+        self.indices[:], self.limits[:] = other.indices, other.limits
+        self.place, self.instruction, self.laps = other.place, other.instruction, other.laps
+
     def describe(self) -> str:
         """Where the actor is, for a reader: unit, core, operation and loop indices."""
         where = f"{self.code.unit} of core {self.core}" + (f" corelet {self.code.corelet}" if self.code.corelet else "")

@@ -9,15 +9,15 @@ side of what an actor waits for.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, cast
 
-from ktir.backends.dataflow.expression import at
+from ktir.backends.dataflow.core_kinds import core_kinds
 from ktir.backends.dataflow.periodicity import Periodicity
 from ktir.backends.dataflow.steady_state import SteadyState
 from ktir.backends.dataflow.token_machine import Actor, TokenMachine, TokenQueue, TokenRing
-from ktir.backends.dataflow.unit_program import Branch, Instruction, LoopStart, Program, UnitCode
+from ktir.backends.dataflow.unit_program import Instruction, Program
 from ktir.errors import DataflowDeadlock, LimitExceeded
 
 MOST_QUANTA: Final = 64
@@ -111,23 +111,13 @@ def representatives(program: Program) -> Program:
     shared = any(buffer.slots and not buffer.per_core for buffer in program.buffers)
     if shared or any(instruction.link is not None for instruction in instructions):
         return program
-    kinds: dict[object, int] = {}
+    of_launches = list(core_kinds(program).values())
+    kinds: dict[Hashable, int] = {}
     for core in range(program.cores):
-        kinds.setdefault(tuple(_kind(code, core) for code in program.units if core in code.cores), core)
+        kinds.setdefault(tuple(of_cores[core] for of_cores in of_launches), core)
     kept = set(kinds.values())
     units = [replace(code, cores=tuple(core for core in code.cores if core in kept)) for code in program.units]
     return replace(program, units=tuple(code for code in units if code.cores))
-
-
-def _kind(code: UnitCode, core: int) -> object:
-    """What decides how ``core`` runs a code: counts of loops, and conditions with the constants of the core."""
-    parts: list[object] = [code.number]
-    for node in code.nodes:
-        if isinstance(node, LoopStart):
-            parts.append(at(node.count, core))
-        elif isinstance(node, Branch):
-            parts.extend((each.value.fixed(core, -1, 0), each.equality) for each in node.conditions)
-    return tuple(parts)
 
 
 def _take_steps(machine: TokenMachine, actor: Actor) -> int:

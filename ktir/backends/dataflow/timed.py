@@ -6,9 +6,9 @@ Credits of inputs return when a chunk starts. Back-pressure needs nothing else.
 
 Shared resources. *Device memory*: servers, each for a share of the cores, serve bursts of their requesters in turn; a
 burst takes its bytes at the server's share of the sustained rate or the least time per request, whichever is longer,
-and a switch of direction costs the turnaround. The least time per request is published by requesting cores: those that
-use device memory in the launch. *Scratchpad ports*: one read and one write port per core, first come
-first served. *Ring*: the shorter way round, cut through; each directed link carries one chunk at a time.
+and a switch of direction costs the turnaround; a launch finds it at rest. The least time per request is published by
+requesting cores: those that use device memory in the launch. *Scratchpad ports*: one read and one write port per core,
+first come first served. *Ring*: the shorter way round, cut through; each directed link carries one chunk at a time.
 
 All times are integer ticks, and service times are rounded up, so that no rate exceeds the machine's.
 """
@@ -16,18 +16,20 @@ All times are integer ticks, and service times are rounded up, so that no rate e
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from heapq import heappop, heappush
 from math import ceil
 from typing import Final, cast
 
 from xdsl.ir import Operation
 
+from ktir.backends.dataflow.core_kinds import core_kinds
 from ktir.backends.dataflow.costs import Cost, CostModel
 from ktir.backends.dataflow.deadlock import explain
 from ktir.backends.dataflow.islands import launch_maps
 from ktir.backends.dataflow.local_repetition import LONG, LocalRepetition
 from ktir.backends.dataflow.machine_repetition import IslandRepetition
+from ktir.backends.dataflow.mirrored_islands import Mirror
 from ktir.backends.dataflow.periodicity import Periodicity
 from ktir.backends.dataflow.resolve import compile_program
 from ktir.backends.dataflow.simulation_state import (
@@ -121,7 +123,11 @@ class Simulation:
         self.periodicity = Periodicity(self.tokens, self.chunk, self._charged)
         self.local = LocalRepetition(self) if extrapolate else None
         self.extrapolate = extrapolate
-        self.islands: list[IslandRepetition] = []
+        self.islands: dict[int, IslandRepetition] = {}
+        self.mirrors: list[Mirror] = []
+        self.core_kinds = core_kinds(program)
+        self.now = 0
+        self.tokens.before_release = self._next_launch
         self.maps = launch_maps(program, lambda instruction: self.kinds[id(instruction)] == "memory", self.server_of)
         self.launches: list[tuple[Launch, int]] = []
         self._begin_launch(0, 0)
@@ -139,7 +145,8 @@ class Simulation:
     def run(self) -> Timing:
         """Simulates to the end."""
         for actor in self.tokens.actors:
-            self._schedule(0, ATTEMPT, actor.number, actor)
+            if actor.number not in self.tokens.absent:
+                self._schedule(0, ATTEMPT, actor.number, actor)
         now, events, pending, dead = 0, self.events, self.pending, self.dead
         local, extrapolate = self.local, self.extrapolate
         while events:
@@ -150,6 +157,7 @@ class Simulation:
             if order in OF_ACTORS:
                 del pending[rank][sequence]
             self.event_count += 1
+            self.now = now
             if self.event_count > MOST_EVENTS:
                 raise self._too_long(now)
             if order == ATTEMPT:
@@ -180,6 +188,7 @@ class Simulation:
                 island = self.islands[self.core_of((now, order, rank, sequence, payload))]
                 if island.step():
                     island.skip(now)
+        self._rejoin()
         if self.tokens.unfinished():
             raise explain(self.tokens)
         return timing_of(self, now)
@@ -296,10 +305,7 @@ class Simulation:
         if self.clocks[actor.number].array_free > now and self._must_drain(actor):
             self._drain(actor, now)
             return
-        launch = actor.launch
         phase = tokens.next_phase(actor)
-        if actor.launch != launch:
-            self._next_launch(actor.launch, now)
         if tokens.woken:
             self._wake(now)
         if phase is None:
@@ -323,28 +329,52 @@ class Simulation:
         clock.since = clock.array_free
         self._schedule(clock.array_free, ATTEMPT, actor.number, actor)
 
+    def _rejoin(self) -> None:
+        """Brings the units that were absent to where those that they mirror are."""
+        for mirror in self.mirrors:
+            mirror.take_over()
+        self.mirrors, self.tokens.absent = [], frozenset()
+
     def end_launch(self, now: int) -> None:
         """Closes the books of the launch under way, at a barrier or at the end, where every actor is free."""
+        self._rejoin()
         for actor in self.tokens.actors:
             self.account_wait(actor, now)
         self.launch.until_end = self.spent.by_actor
         self.launches.append((self.launch, now))
 
-    def _next_launch(self, number: int, now: int) -> None:
-        self.end_launch(now)
-        self._begin_launch(number, now)
+    def _next_launch(self, number: int) -> None:
+        """Every actor is at the barrier before launch ``number``."""
+        self.end_launch(self.now)
+        self._begin_launch(number, self.now)
 
     def _begin_launch(self, number: int, now: int) -> None:
         width = FIRST + len(self.instructions.get(number, ()))
         self.launch = Launch(number, now, [[0] * width for _ in range(self.program.cores)])
         self.map = self.maps[number]
+        for server in self.servers:
+            server.last, server.writes = -1, None
         memory, clock = self.memory, self.machine.clock
         each = memory.request_time_ns(len(self.map.requesting)) * len(self.map.servers)
         self.request_ticks = each * clock.ghz * clock.ticks_per_cycle
         if self.extrapolate:
-            islands = {cores: IslandRepetition(self, self.map, cores) for cores in self.map.islands}
-            by_core = {core: island for cores, island in islands.items() for core in cores}
-            self.islands = [by_core[core] for core in range(self.program.cores)]
+            self._find_islands(now)
+
+    def _find_islands(self, now: int) -> None:
+        """Watches each island of the launch for repetition, or lets it mirror one that does the same."""
+        originals: dict[Hashable, tuple[int, ...]] = {}
+        kinds, self.mirrors = self.core_kinds[self.launch.number], []
+        for cores in self.map.islands:
+            original = originals.setdefault(tuple(kinds[core] for core in cores), cores)
+            if original is not cores and self.map.networked.isdisjoint(cores):
+                mirror = Mirror(self, original, cores)
+                if mirror.stands_alike(now):
+                    self.mirrors.append(mirror)
+                    continue
+            island = IslandRepetition(self, self.map, cores)
+            for core in cores:
+                self.islands[core] = island
+        self.tokens.absent = frozenset(number for mirror in self.mirrors for number in mirror.numbers.values())
 
     # ----------------------------------------------------------------------------------------------------------- chunks
 

@@ -9,7 +9,7 @@ vectors popped and pushed. *grant*: quanta taken from the inputs, with room in t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd, lcm
 from typing import Final, Literal, TypeVar, cast
@@ -166,11 +166,20 @@ class Actor:
         self.waits_for: TokenQueue | TokenRing | None = None
         self.at_barrier = False
 
+    def follow(self, other: Actor) -> None:
+        """Goes to where ``other``, in the same code on another core, stands, and waits as it does."""
+        self.cursor.follow(other.cursor)
+        self.phases, self.phase, self.phase_number = other.phases, other.phase, other.phase_number
+        self.done, self.parts = other.done, other.parts
+        self.wait, self.waits_for, self.at_barrier = other.wait, None, other.at_barrier
+
 
 class TokenMachine:
     """All actors of a program with their queues.
 
     ``woken`` collects actors whose wait may be over, ``open`` are the rings with a tile that was not given back.
+    ``absent`` are the numbers of actors that take no part until the next barrier. When all others are there,
+    ``before_release`` is told the launch that follows; it brings the absent ones to the barrier, and may name others.
     """
 
     def __init__(
@@ -186,6 +195,8 @@ class TokenMachine:
         self.channels: dict[tuple[str, int, int], TokenQueue] = {}
         self.woken: list[Actor] = []
         self.waiting_at_barrier: list[Actor] = []
+        self.absent: frozenset[int] = frozenset()
+        self.before_release: Callable[[int], None] = lambda launch: None
         self.vector_bytes = self.net.width if self.net else program.machine.stick_bytes
         self.open: dict[int, TokenRing] = {}
         self.instances: list[TokenQueue] = []
@@ -461,13 +472,13 @@ class TokenMachine:
             self.woken.append(actor)
 
     def barrier(self, actor: Actor, instruction: Instruction) -> bool:
-        """Arrives; True for the last actor, who lets all go on."""
+        """Arrives; the last actor lets all go on, itself like the others. None of them goes on at once."""
         if actor.at_barrier:
             return False
         actor.at_barrier = True
         actor.wait, actor.waits_for = "starved", None
         self.waiting_at_barrier.append(actor)
-        if len(self.waiting_at_barrier) < len(self.actors):
+        if len(self.waiting_at_barrier) + len(self.absent) < len(self.actors):
             return False
         for other in self.waiting_at_barrier:
             reached = cast("Instruction", other.cursor.instruction)
@@ -476,13 +487,41 @@ class TokenMachine:
                     f"units meet at barriers before launches {instruction.launch} and {reached.launch}",
                     location=reached.location,
                 )
-            other.at_barrier = False
-            other.launch = instruction.launch
-            if other is not actor:
-                other.cursor.advance()
-                self.woken.append(other)
         self.waiting_at_barrier = []
-        return True
+        self.before_release(instruction.launch)
+        for other in self.actors:
+            other.at_barrier, other.launch = False, instruction.launch
+            other.cursor.advance()
+            if other.number not in self.absent:
+                self.woken.append(other)
+        return False
+
+    # ------------------------------------------------------------------------------------------- cores that do alike
+
+    def state_of_core(self, core: int) -> tuple[object, ...]:
+        """What fills the queues and the rings of tiles of ``core``."""
+        queues = tuple((queue.filled, queue.space) for queue in self.instances if queue.place[0] == core)
+        return queues, tuple(self.rings[place].state() for place in sorted(self.rings) if place[0] == core)
+
+    def follow(self, original: int, core: int, numbers: Mapping[int, int]) -> None:
+        """Brings queues and rings of ``core`` to where those of ``original`` are; ``numbers`` are the actors'."""
+        for actor in self.actors:
+            if actor.number in numbers and actor.core == original:
+                for number, queue in actor.queues.items():
+                    own = self.actors[numbers[actor.number]].queues[number]
+                    own.filled, own.space = queue.filled, queue.space
+        for (place, buffer), ring in self.rings.items():
+            if place == original and ring.buffer.per_core:
+                self._follow(ring, self.rings[core, buffer], numbers)
+
+    def _follow(self, ring: TokenRing, own: TokenRing, numbers: Mapping[int, int]) -> None:
+        ends = ((ring.reserved, own.reserved), (ring.committed, own.committed))
+        for theirs, ours in (*ends, (ring.acquired, own.acquired), (ring.released, own.released)):
+            ours.update({numbers[number]: count for number, count in theirs.items()})
+        if ring.number in self.open:
+            self.open[own.number] = own
+        else:
+            self.open.pop(own.number, None)
 
     def unfinished(self) -> list[Actor]:
         """Actors that have not reached their end."""

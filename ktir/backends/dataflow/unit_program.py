@@ -224,12 +224,17 @@ class Program:
     @property
     def instructions(self) -> Iterator[tuple[int, UnitCode, Instruction]]:
         """Every instruction with the number of its launch and its code, in order of the text."""
+        return ((launch, code, node) for launch, code, node in self.nodes if isinstance(node, Instruction))
+
+    @property
+    def nodes(self) -> Iterator[tuple[int, UnitCode, Node]]:
+        """Every node with the number of its launch and its code; a barrier belongs to the launch that it begins."""
         for code in self.units:
             launch = 0
-            for instruction in code.instructions:
-                if instruction.kind == "barrier":
-                    launch = instruction.launch
-                yield launch, code, instruction
+            for node in code.nodes:
+                if isinstance(node, Instruction) and node.kind == "barrier":
+                    launch = node.launch
+                yield launch, code, node
 
     @property
     def actors(self) -> list[tuple[int, UnitCode]]:
