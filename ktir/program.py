@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 from pathlib import Path
@@ -120,10 +120,12 @@ class Lowering:
 
     @cached_property
     def timing(self) -> Timing:
-        """The modelled run."""
+        """The modelled run; what a kernel that launches share does has the line of the model of each launch."""
         from ktir.backends.dataflow.timed import simulate
 
-        return simulate(self.lowered.module, self.machine)
+        timing, moved = simulate(self.lowered.module, self.machine), self.lowered.moved
+        spots = [replace(spot, source=moved.get(spot.launch, spot.source)) for spot in timing.hot_spots]
+        return replace(timing, hot_spots=tuple(spots))
 
     @cached_property
     def runner(self) -> Runner:
@@ -200,6 +202,7 @@ class Program:
             plans,
             counts or {},
             texts=texts_of(self.module),
+            sources=self.lowered.sources,
         )
 
     def save(self, path: str | Path) -> Path:

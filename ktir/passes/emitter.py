@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType, IntegerAttr
+from xdsl.dialects.builtin import IndexType, IntegerAttr, LocationAttr, UnknownLoc
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 from xdsl.rewriter import InsertPoint
@@ -61,6 +61,21 @@ class Place:
 
 
 @dataclass
+class Origin:
+    """What is emitted now is for an operation with this location; scopes of one kernel share it."""
+
+    location: LocationAttr = field(default_factory=UnknownLoc)
+
+    @contextmanager
+    def of(self, op: Operation) -> Generator[None]:
+        """Until the context ends, what is emitted is for ``op``, if it has a location."""
+        before = self.location
+        self.location = before if isinstance(op.location, UnknownLoc) else op.location
+        yield
+        self.location = before
+
+
+@dataclass
 class Scope:
     """A place to emit to. ``opened`` are the dimensions whose iterations are set here."""
 
@@ -69,6 +84,7 @@ class Scope:
     outer: Scope | None = None
     depth: int = 0
     tiles: dict[SSAValue, TileValue] = field(default_factory=dict[SSAValue, TileValue])
+    origin: Origin = field(default_factory=Origin)
 
     def chain(self) -> Iterator[Scope]:
         """This scope and those around it, innermost first."""
@@ -106,13 +122,16 @@ class Scope:
         return op.results[0]
 
     def place(self, op: Operation) -> None:
-        """Insert an operation here."""
+        """Insert an operation here, with the location of what it is for."""
+        for each in op.walk():
+            if isinstance(each.location, UnknownLoc):
+                each.location = self.origin.location
         Builder(self.at.point).insert(op)
 
     def inner(self, opened: Mapping[str, Iterations], block: Block | None = None) -> Scope:
         """A scope inside this one: at the end of ``block``, or right here."""
         at = self.at if block is None else Place(InsertPoint.at_end(block))
-        return Scope(at, opened, self, self.depth + 1)
+        return Scope(at, opened, self, self.depth + 1, origin=self.origin)
 
     @contextmanager
     def around(self, loop: Operation) -> Generator[None]:

@@ -10,7 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, IndexType, IntegerAttr, StringAttr, i64
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    FunctionType,
+    IndexType,
+    IntegerAttr,
+    StringAttr,
+    UnknownLoc,
+    i64,
+)
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
@@ -39,7 +48,8 @@ def kernel_function(name: str, kernel: KernelOp, schedule: Schedule) -> func.Fun
     )
     function.attributes["grid"] = ArrayAttr([IntegerAttr(schedule.cores, i64)])
     for op in function.walk():
-        op.location = kernel.location
+        if isinstance(op.location, UnknownLoc):
+            op.location = kernel.location
     return function
 
 

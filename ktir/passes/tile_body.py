@@ -101,11 +101,12 @@ class TileBody:
         if (source := view_source(value)) is not None:
             return self.value(source, scope)
         op = value.owner
-        if isinstance(op, GatherOp):
-            return self._remember(value, self._gather(op, scope), scope)
         if not isinstance(op, Operation):
             raise NotLowerable("a value of the kernel has no operation that makes it")
-        self._emit_op(op, scope)
+        with self.root.origin.of(op):
+            if isinstance(op, GatherOp):
+                return self._remember(value, self._gather(op, scope), scope)
+            self._emit_op(op, scope)
         known = scope.known(value)
         if known is None:
             raise NotLowerable(f"{op.name} has no lowering to tiles", location=location_of(op))

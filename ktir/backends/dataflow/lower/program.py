@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -36,8 +36,9 @@ from ktir.backends.dataflow.lower.single_writes import single_writes
 from ktir.backends.dataflow.lower.tensors import Splat
 from ktir.backends.dataflow.lower.values import PerCore, constant
 from ktir.dialect import dfp, ktdp
-from ktir.dialect.locations import location_of
+from ktir.dialect.locations import location_of, source_place_of
 from ktir.errors import CapacityExceeded
+from ktir.location import Location
 from ktir.machine.description import Machine
 from ktir.maths.lifetimes import Allocation, Occupied, Room, Tenant, allocate
 
@@ -47,7 +48,9 @@ class LoweredProgram:
     """A dataflow program and where the host puts and finds its data.
 
     ``inputs`` are copied to device memory before it runs, ``outputs`` are read back behind it; ``constants`` are bytes
-    at device addresses that belong to the program. ``kernels`` names the launches in order.
+    at device addresses that belong to the program. ``kernels`` names the launches in order; ``sources`` are the lines
+    of the model that they are for, where there are some, and ``moved`` those of launches whose kernel was made for
+    another line.
     """
 
     module: ModuleOp
@@ -58,6 +61,8 @@ class LoweredProgram:
     kernels: tuple[str, ...]
     ddr_bytes: int
     lx_bytes: int
+    sources: tuple[Location | None, ...] = ()
+    moved: Mapping[int, Location] = field(default_factory=dict[int, Location])
 
 
 def lower_to_dfp(
@@ -188,6 +193,7 @@ class Assembly:
         units = [unit for place in places if (unit := self._unit(*place)) is not None]
         body = IrBlock([*self.declared, *self.queues.values(), *units])
         names = [each.kernel.sym_name.data for each in self.traced.launches]
+        sources = [source_place_of(each.call or each.kernel) for each in self.traced.launches]
         made = dfp.ProgramOp("program", self.machine.name, self.cores, Region(body))
         outputs = [
             placed
@@ -203,6 +209,12 @@ class Assembly:
             tuple(names),
             self.constants.start,
             self.lx_bytes,
+            tuple(sources),
+            {
+                number: place
+                for number, (launch, place) in enumerate(zip(self.traced.launches, sources, strict=True))
+                if place is not None and place != source_place_of(launch.kernel)
+            },
         )
 
     def _declare(self, place: Storage | Tile, made: dfp.BufferOp) -> None:

@@ -17,8 +17,8 @@ from ktir.backends.dataflow.timing import Tenant, UnitTime
 
 MOST_TENANTS = 3_000
 """Rectangles of the map of the scratchpad: the largest ones."""
-MOST_LABELS = 6
-"""Points of the roofline that are named: those of the slowest launches."""
+MOST_LABELS = 12
+"""Points of the roofline that are named: the slowest launch of each kernel, as long as there is room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def _roofs(frame: Frame, across: _Log, upwards: _Log, found: Roofline, points: S
         start, y = across(ceiling.peak / found.bandwidth), upwards(ceiling.peak)
         text = f"{ceiling.name} {format_rate(ceiling.peak)}"
         yield _line(start, y, frame.right, y, f"roof {_class(ceiling)}", f"peak of {text}")
-        if all(abs(y - other) > 12 for other in used):
+        if all(abs(y - other) > 15 for other in used):
             yield _text(frame.right - 4, y - 5, text, "rooflabel", "end")
             used.append(y)
 
@@ -150,8 +150,7 @@ def _class(thing: Ceiling | Point) -> str:
 def _marks(frame: Frame, across: _Log, upwards: _Log, report: Report) -> Iterator[str]:
     found = report.roofline
     total = report.timing.total_ns or 1.0
-    slowest = sorted({point.launch: point.time_ns for point in found.points}.items(), key=lambda item: -item[1])
-    named = {launch for launch, _ in slowest[:MOST_LABELS]}
+    named: set[tuple[str, str]] = set()
     labels: list[_Label] = []
     for point in sorted((*found.points, *found.whole), key=lambda point: -point.time_ns):
         if not point.rate:
@@ -160,9 +159,10 @@ def _marks(frame: Frame, across: _Log, upwards: _Log, report: Report) -> Iterato
         y = upwards(point.rate)
         yield _mark(point, x, y, 3 + 9 * sqrt(point.time_ns / total) if point.launch is not None else 8)
         name = point.kernel if point.launch is not None else TOTAL
-        if point.launch is None or point.launch in named:
+        if (name, point.unit) not in named and len(named) < MOST_LABELS:
             place = next((each for each in _places(frame, x, y, name) if not each.meets(labels)), None)
             if place is not None:
+                named.add((name, point.unit))
                 labels.append(place)
                 yield _text(place.left, place.bottom - 2, name, "pointlabel")
 

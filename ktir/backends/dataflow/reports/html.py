@@ -112,6 +112,7 @@ def _kernels(report: Report) -> str:
                 (format_bytes(launch.ring), launch.ring),
                 _multiple(launch.ring, launch.ring_compulsory),
                 (format_bytes(launch.scratchpad), launch.scratchpad),
+                _place(report.source(launch)),
                 (f'<span class="plan">{escape(plan)}</span>', plan),
             ]
         )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ktir.backends.dataflow.timing import LaunchTime, Timing
 from ktir.errors import FileUnusable
-from ktir.location import Location
+from ktir.location import Location, location_data
 from ktir.machine.description import Machine
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Report:
 
     ``kernels`` names the kernel of each launch; ``plans`` its decisions, by kernel; ``counts`` are further numbers to
     show; ``notes`` are sentences the reader must know to read the numbers right; ``texts`` are the KTIR texts that hot
-    spots are in, by file.
+    spots are in, by file; ``sources`` are the lines of the model that launches are for.
     """
 
     title: str
@@ -68,6 +68,7 @@ class Report:
     counts: Mapping[str, int] = field(default_factory=dict[str, int])
     notes: tuple[str, ...] = (MODELLED, ARITHMETIC)
     texts: Mapping[str, str] = field(default_factory=dict[str, str])
+    sources: tuple[Location | None, ...] = ()
 
     @property
     def launches(self) -> list[tuple[LaunchTime, str, str]]:
@@ -75,6 +76,11 @@ class Report:
         known = len(self.kernels)
         names = [self.kernels[at] if at < known else "" for at, _ in enumerate(self.timing.launches)]
         return [(each, name, self.plans.get(name, "")) for each, name in zip(self.timing.launches, names, strict=True)]
+
+    def source(self, launch: LaunchTime) -> Location | None:
+        """The line of the model that a launch is for, where that is known."""
+        at = self.timing.launches.index(launch)
+        return self.sources[at] if at < len(self.sources) else None
 
     @cached_property
     def roofline(self) -> Roofline:
@@ -98,7 +104,8 @@ class Report:
         timing = dataclasses.asdict(dataclasses.replace(self.timing, intervals=()))
         del timing["intervals"]
         launches = [
-            {**dataclasses.asdict(launch), "kernel": name, "plan": plan} for launch, name, plan in self.launches
+            {**dataclasses.asdict(launch), "kernel": name, "plan": plan, "source": location_data(self.source(launch))}
+            for launch, name, plan in self.launches
         ]
         return {
             "format": "ktir-report-1",

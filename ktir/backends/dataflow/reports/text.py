@@ -74,7 +74,8 @@ def _summary(report: Report) -> Table:
 
 
 def _kernels(report: Report) -> Table:
-    table = _table("Kernels", "launch", "kernel", "cores", "time", "bound", "by", "time/bound", "balance")
+    model = ("model",) if any(report.sources) else ()
+    table = _table("Kernels", "launch", "kernel", "cores", "time", "bound", "by", "time/bound", "balance", *model)
     for launch, name, _ in report.launches:
         busiest = max(launch.units, key=_busy_share, default=None)
         table.add_row(
@@ -86,6 +87,7 @@ def _kernels(report: Report) -> Table:
             launch.bound_by,
             f"{launch.time_ns / launch.bound_ns:.2f}" if launch.bound_ns else "-",
             f"{busiest.balance:.2f} {busiest.unit}" if busiest is not None else "-",
+            *((_place(report.source(launch)),) if model else ()),
         )
     return table
 

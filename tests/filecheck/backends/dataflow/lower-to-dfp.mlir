@@ -6,7 +6,7 @@
 // CHECK:      dfp.program
 // CHECK-SAME:   cores = 4
 // CHECK:        [[X:%.+]] = dfp.buffer {bytes = 1024 : i64, memory = "ddr", offset = 0 : i64, sym_name = "x_ptr"}
-// CHECK-NEXT:   [[Y:%.+]] = dfp.buffer {bytes = 1024 : i64, memory = "ddr", offset = 1024 : i64, sym_name = "y_ptr"}
+// CHECK-NEXT:   [[Y:%.+]] = dfp.buffer {bytes = 1024 : i64, memory = "ddr", offset = 1024 : i64, sym_name = "y_ptr", writes = "once"}
 // CHECK-NEXT:   [[IN:%.+]] = dfp.buffer {{.*}}consumers = ["lx_ld"]{{.*}}memory = "lx"{{.*}}producer = "hbm_ld"
 // CHECK-NEXT:   [[OUT:%.+]] = dfp.buffer {{.*}}consumers = ["hbm_st"]{{.*}}memory = "lx"{{.*}}producer = "lx_st"
 // CHECK:        dfp.unit "hbm_ld"
