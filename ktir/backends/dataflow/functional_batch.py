@@ -38,9 +38,10 @@ class Batch:
     ``tiles``: for each access of a ring the tile it means.
     ``sources``: for each queue that is popped where the elements come from. ``incoming``: for each end of a link and
     each core where a message comes from. ``sums``, ``blocks``: accumulators and stationary block of the matrix unit.
-    ``known``: what its unit knows of the others, where bytes are touched that could be raced for.
-    ``last`` is the position of the last batch that reads what this one pushes, sends or holds. ``sends``: of a chain,
-    whether it hands on its partial results.
+    ``lends``: whether its elements stay in the tile they are read from until somebody takes them. ``elements`` of type
+    ``element`` are what a row pushes or sends. ``known``: what its unit knows of the others, where bytes are touched
+    that could be raced for. ``last`` is the position of the last batch that reads what this one pushes, sends or holds.
+    ``sends``: of a chain, whether it hands on its partial results.
     """
 
     unit: int
@@ -56,17 +57,12 @@ class Batch:
     incoming: list[list[list[Origin]]] = field(default_factory=list["list[list[Origin]]"])
     sums: list[Held] = field(default_factory=list["Held"])
     blocks: list[Held] = field(default_factory=list["Held"])
+    lends: bool = False
+    elements: int = 0
+    element: str = ""
     known: list[Reading] = field(default_factory=list["Reading"])
     last: int = -1
     sends: bool = False
-
-    @property
-    def lends(self) -> bool:
-        """Whether its elements stay in the tile they are read from until somebody takes them."""
-        if self.instruction.kind not in ("stream", "send", "multicast"):
-            return False
-        buffer = self.instruction.accesses[0].buffer
-        return buffer.slots > 0 and buffer.per_core
 
     def describe(self) -> str:
         """Where the batch is, for a reader."""

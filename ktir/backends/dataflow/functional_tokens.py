@@ -118,8 +118,10 @@ class Ring:
 
     def read(self, tile: int, low: int, high: int) -> None:
         """Notes that bytes of ``tile`` are read."""
-        if self.filled:
-            self.filled = any(first <= low and high <= last for first, last in self.covered[tile])
+        covered = self.covered[tile]
+        if covered and covered[0][0] <= low and high <= covered[0][1]:
+            return
+        self.filled = self.filled and any(first <= low and high <= last for first, last in covered)
 
     def slots(self) -> int:
         """How many tiles have to have bytes of their own: tile n + slots is first touched after the last use of n."""
@@ -410,7 +412,26 @@ def _new_batch(series: Series, position: int, room: int) -> Batch:
         series.tile_room,
         tiles=[[] for _ in instruction.accesses],
         sources=[[] for _ in instruction.pops],
+        lends=instruction.kind in ("stream", "send", "multicast") and _renamed(instruction.accesses[0].buffer),
+        elements=_elements(instruction),
+        element=_element(instruction),
     )
+
+
+def _elements(instruction: Instruction) -> int:
+    """Elements that an execution pushes or sends."""
+    if instruction.pushes:
+        return instruction.pushes[0].elements
+    return instruction.accesses[0].box.elements if instruction.accesses else 0
+
+
+def _element(instruction: Instruction) -> str:
+    """The type of the elements that an execution pushes or sends; partial results of a chain are f32."""
+    if instruction.kind == "chain":
+        return "f32"
+    if instruction.pushes:
+        return instruction.pushes[0].element
+    return instruction.accesses[0].element if instruction.accesses else ""
 
 
 def _renamed(buffer: Buffer) -> bool:
@@ -642,7 +663,9 @@ class _Data:
         for flow, stream in self.pops:
             origin = take(walk, unit, stream, flow.elements, flow.element, self.instruction)
             origins.append(origin)
-            after = max(after, _made(origin))
+            made = origin[0].position if isinstance(origin, tuple) else _made(origin)
+            if made > after:
+                after = made
         for end in incoming:
             for origin in end:
                 after = max(after, _made(origin))
@@ -672,7 +695,7 @@ class _Data:
 
     def _read(self, origin: Origin, position: int) -> None:
         """What ``origin`` names is needed until ``position``; so are tiles that are lent."""
-        for batch, row in [origin] if isinstance(origin, tuple) else [(part.batch, part.row) for part in origin]:
+        for batch, row in (origin,) if isinstance(origin, tuple) else [(part.batch, part.row) for part in origin]:
             if position > batch.last:
                 batch.last = position
             if batch.lends:
@@ -705,9 +728,11 @@ def take(walk: Walk, unit: Unit, stream: Stream, count: int, element: str, instr
         walk.order.take(stream.number, unit.number, count)
     stream.count -= count
     first = stream.parts.popleft()
-    if first.start == 0 and first.stop == count == _elements(first.batch) and not first.core:
-        _check_type(first.batch, element, instruction)
-        return first.batch, first.row
+    source = first.batch
+    if first.start == 0 and first.stop == count == source.elements and not first.core:
+        if source.element != element:
+            _check_type(source, element, instruction)
+        return source, first.row
     parts, have = [first], first.stop - first.start
     while have < count:
         parts.append(stream.parts.popleft())
@@ -722,26 +747,13 @@ def take(walk: Walk, unit: Unit, stream: Stream, count: int, element: str, instr
     return parts
 
 
-def _elements(batch: Batch) -> int:
-    """Elements that a row of ``batch`` pushes or sends."""
-    pushes = batch.instruction.pushes
-    return pushes[0].elements if pushes else batch.instruction.accesses[0].box.elements
-
-
 def _check_type(batch: Batch, element: str, instruction: Instruction) -> None:
-    pushed = sent_element(batch.instruction)
+    pushed = batch.element
     if pushed != element and raw_dtype(pushed) != raw_dtype(element):
         raise QueueMisuse(
             f"dfp.{instruction.kind} pops elements of {raw_dtype(element)}, but {raw_dtype(pushed)} was pushed",
             location=instruction.location,
         )
-
-
-def sent_element(instruction: Instruction) -> str:
-    """The type of the elements that an instruction pushes or sends; partial results of a chain are f32."""
-    if instruction.kind == "chain":
-        return "f32"
-    return instruction.pushes[0].element if instruction.pushes else instruction.accesses[0].element
 
 
 def _made(origin: Origin) -> int:
@@ -983,4 +995,4 @@ _STEPS: dict[str, Callable[[Walk, Unit, Instruction, dict[int, list[Guard]]], St
 }
 """The step of each kind of instruction."""
 
-__all__ = ["Ring", "Sink", "Stream", "Unit", "Walk", "sent_element"]
+__all__ = ["Ring", "Sink", "Stream", "Unit", "Walk"]
