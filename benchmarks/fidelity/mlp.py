@@ -80,8 +80,8 @@ def pinned(split: Split) -> ModuleOp:
 
 
 # The launches one by one, for a quicker simulation: they have barriers between them, so their times add (property P11
-# of the simulator) but for the turnaround of device memory. What a launch finds in the scratchpads is loaded in a
-# launch before it that does not count.
+# of the simulator) but for the cycles of a barrier. What a launch finds in the scratchpads is loaded in a launch before
+# it that does not count.
 
 
 def up_pinned(split: Split) -> ModuleOp:
