@@ -200,15 +200,16 @@ def _scratchpad(report: Report) -> Table:
 def _hot_spots(report: Report) -> Table:
     spots = report.timing.hot_spots[:MOST_HOT_SPOTS]
     model = any(spot.source is not None for spot in spots)
-    headings = ("unit", "operation", "line", *(("model",) if model else ()), "text", "busy")
+    headings = ("launch", "unit", "operation", "line", *(("model",) if model else ()), "text", "busy")
     table = _table("Where units are busy, all cores together", *headings)
     for spot in spots:
         table.add_row(
+            str(spot.launch),
             spot.unit,
             spot.operation,
             _place(spot.location),
             *((_place(spot.source),) if model else ()),
-            _short(report.line(spot.location), 32),
+            _short(report.line(spot.location), 26),
             format_time(spot.busy_ns),
         )
     return table
