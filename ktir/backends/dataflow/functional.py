@@ -1,7 +1,7 @@
 """Runs a dataflow program on data: every unit in its own order, whole descriptors, queues without bound.
 
 The result does not depend on the order in which units run, because each queue, ring of tiles and pair of cores has one
-writer and blocking readers. A run therefore has two parts. :func:`prepare` walks the tokens (:mod:`functional_tokens`)
+writer and blocking readers. A run therefore has two parts. :func:`prepare` walks the tokens (:mod:`functional_walk`)
 and puts executions that do not depend on each other into batches, over cores and iterations; it needs no data and is
 done once for a program. :meth:`Prepared.run` executes the batches one after the other. With ``unit_order_seed`` units,
 teams of cores and batches are chosen at random, so that tests can say that none of it matters. Capacities of queues
@@ -31,7 +31,7 @@ from ktir.backends.dataflow.functional_memory import ByteMemory, Memories, Stora
 from ktir.backends.dataflow.functional_operations import BUILDERS, Executor, Workshop
 from ktir.backends.dataflow.functional_order import RaceWatch, UnitName
 from ktir.backends.dataflow.functional_teams import singles, teams
-from ktir.backends.dataflow.functional_tokens import Walk
+from ktir.backends.dataflow.functional_walk import Walk
 from ktir.backends.dataflow.resolve import compile_program
 from ktir.backends.dataflow.touched import Region, Touch, touches
 from ktir.backends.dataflow.unit_program import Program

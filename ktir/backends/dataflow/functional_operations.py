@@ -13,15 +13,15 @@ from typing import Any, Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ktir.backends.dataflow.functional_batch import Batch, Held, Origin
+from ktir.backends.dataflow.functional_batch import Batch, Held
 from ktir.backends.dataflow.functional_indirect import indirect
 from ktir.backends.dataflow.functional_memory import Memories, Reach, Site, Storage, Where
+from ktir.backends.dataflow.functional_origins import full, messages, puller, pullers
 from ktir.backends.dataflow.scalar_region import (
     FLOATS,
     Folding,
     Region,
     compile_region,
-    raw_dtype,
     to_raw,
     working,
 )
@@ -120,7 +120,7 @@ def _drain(batch: Batch, workshop: Workshop) -> Executor:
 
 def _receive(batch: Batch, workshop: Workshop) -> Executor:
     access = batch.instruction.accesses[0]
-    target, pull = workshop.site(batch, 0), _messages(batch, 0, access.element)
+    target, pull = workshop.site(batch, 0), messages(batch, 0, access.element)
 
     def execute(memories: Memories) -> None:
         target.write(memories, _boxed(pull(memories), access.box.counts))
@@ -138,13 +138,13 @@ def _boxed(elements: Array, box: tuple[int, ...]) -> Array:
 def _chain(batch: Batch, workshop: Workshop) -> Executor:
     read, write = batch.instruction.accesses
     source, ends = workshop.site(batch, 0), len(batch.incoming[0]) if batch.incoming else 0
-    pulls = [_messages(batch, end, "f32") for end in range(ends)]
+    pulls = [messages(batch, end, "f32") for end in range(ends)]
     combine = _CHAINED[cast("dfp.ChainOp", batch.instruction.op).combine.data]
     target = None if batch.sends else workshop.site(batch, 1)
     count, position = read.box.elements, batch.position
 
     def execute(memories: Memories) -> None:
-        partial = _matrix(_full(source.read(memories), count), read.element)
+        partial = _matrix(full(source.read(memories), count), read.element)
         for pull in pulls:
             with np.errstate(all="ignore"):
                 partial = combine(pull(memories), partial)
@@ -166,7 +166,7 @@ def _sfu_map(batch: Batch, workshop: Workshop) -> Executor:
     positions: list[Array] = []
     if region.index_dimensions:
         positions = [axis.ravel() for axis in np.indices(dfp.values_of(op.shape), dtype=np.int64)]
-    pulls = _pulls(batch)
+    pulls = pullers(batch)
     shape, position = (len(batch.team.cores), len(batch.rows)), batch.position
 
     def execute(memories: Memories) -> None:
@@ -186,13 +186,13 @@ def _fold(batch: Batch, workshop: Workshop) -> Executor:
     outer, length, inner = op.outer.value.data, op.length.value.data, op.inner.value.data
     folding, element = workshop.folding(batch), instruction.pushes[0].element
     fold = folding.scan if instruction.kind == "sfu_scan" else folding.reduce
-    pulls = _pulls(batch)
+    pulls = pullers(batch)
     counts = [flow.elements for flow in instruction.pops]
     shape, position = (len(batch.team.cores), len(batch.rows)), batch.position
     every = shape[0] * shape[1] * outer
 
     def execute(memories: Memories) -> None:
-        blocks = [working(_full(pull(memories), n), kind) for (pull, kind), n in zip(pulls, counts, strict=True)]
+        blocks = [working(full(pull(memories), n), kind) for (pull, kind), n in zip(pulls, counts, strict=True)]
         elements = blocks[0].reshape(every, length, inner)
         initial = blocks[1].reshape(every, inner) if len(blocks) > 1 else None
         with np.errstate(all="ignore"):
@@ -214,7 +214,7 @@ def _pe_take(batch: Batch, workshop: Workshop) -> Executor:
     pull = puller(batch, batch.sources[0], flow.elements)
 
     def execute(memories: Memories) -> None:
-        elements = _matrix(_full(pull(memories), flow.elements), flow.element)
+        elements = _matrix(full(pull(memories), flow.elements), flow.element)
         memories.outputs[position] = np.array(elements, np.float32).reshape(shape)
 
     return execute
@@ -236,7 +236,7 @@ def _pe_mac(batch: Batch, workshop: Workshop) -> Executor:
     pull, sums, blocks = puller(batch, batch.sources[0], flow.elements), _held(batch.sums), _held(batch.blocks)
 
     def execute(memories: Memories) -> None:
-        moving = _matrix(_full(pull(memories), flow.elements), flow.element).reshape(shape)
+        moving = _matrix(full(pull(memories), flow.elements), flow.element).reshape(shape)
         with np.errstate(all="ignore"):
             for row, ((place, at), (source, block)) in enumerate(zip(sums, blocks, strict=True)):
                 accumulators, stationary = memories.outputs[place], memories.outputs[source]
@@ -276,108 +276,6 @@ def _multiply_add(accumulators: Array, moving: Array, stationary: Array) -> None
 def _matrix(raw: Array, element: str) -> Array:
     """Elements as the matrix unit multiplies them: f32."""
     return working(raw, element).astype(np.float32, copy=False) if element in FLOATS else raw.astype(np.float32)
-
-
-# ------------------------------------------------------------------------------------------------- where elements are
-
-
-def _pulls(batch: Batch) -> list[tuple[Callable[[Memories], Array], str]]:
-    flows = batch.instruction.pops
-    return [(puller(batch, rows, flow.elements), flow.element) for rows, flow in zip(batch.sources, flows, strict=True)]
-
-
-def _full(elements: Array, count: int) -> Array:
-    """Elements [cores, rows, count], with those that one stands for."""
-    cores, rows = elements.shape[:2]
-    flat = elements.reshape(cores, rows, -1)
-    return flat if flat.shape[2] == count else np.broadcast_to(flat, (cores, rows, count))
-
-
-def puller(batch: Batch, origins: Sequence[Origin], count: int) -> Callable[[Memories], Array]:
-    """A function that puts together the elements of all rows, [cores, rows, ...], from where each row has them."""
-    groups: list[tuple[int, list[int]]] = []
-    for origin in origins:
-        if isinstance(origin, list):
-            return _parts(len(batch.team.cores), origins, count)
-        source, row = origin
-        if groups and groups[-1][0] == source.position:
-            groups[-1][1].append(row)
-        else:
-            groups.append((source.position, [row]))
-    if len(groups) == 1:
-        position, rows = groups[0]
-        first = origins[0]
-        assert isinstance(first, tuple)
-        if rows == list(range(len(first[0].rows))):
-            return lambda memories: memories.outputs[position]
-        chosen = _chosen(rows)
-        return lambda memories: memories.outputs[position][:, chosen]
-    several = [(position, _chosen(rows)) for position, rows in groups]
-
-    def pull(memories: Memories) -> Array:
-        found = [memories.outputs[position][:, chosen] for position, chosen in several]
-        flat = [part.reshape(*part.shape[:2], -1) for part in found]
-        if len({part.shape[2] for part in flat}) > 1:
-            flat = [_full(part, count) for part in flat]
-        return np.concatenate(flat, axis=1)
-
-    return pull
-
-
-def _chosen(rows: list[int]) -> slice | list[int]:
-    """``rows`` as a slice where they are one."""
-    step = rows[1] - rows[0] if len(rows) > 1 else 1
-    if step > 0 and rows == list(range(rows[0], rows[-1] + 1, step)):
-        return slice(rows[0], rows[-1] + 1, step)
-    return rows
-
-
-def _parts(cores: int, origins: Sequence[Origin], count: int) -> Callable[[Memories], Array]:
-    """Rows of which some come in several parts."""
-    parts: list[tuple[int, int, int, int, int, int]] = []
-    for number, origin in enumerate(origins):
-        if isinstance(origin, tuple):
-            parts.append((number, 0, origin[0].position, origin[1], 0, count))
-            continue
-        at = 0
-        for part in origin:
-            parts.append((number, at, part.batch.position, part.row, part.start, part.stop))
-            at += part.stop - part.start
-
-    def pull(memories: Memories) -> Array:
-        found = np.empty((cores, len(origins), count), memories.outputs[parts[0][2]].dtype)
-        for number, at, position, row, start, stop in parts:
-            block = memories.outputs[position][:, row].reshape(cores, -1)
-            taken = block if block.shape[1] == 1 else block[:, start:stop]
-            found[:, number, at : at + stop - start] = taken
-        return found
-
-    return pull
-
-
-def _messages(batch: Batch, end: int, element: str) -> Callable[[Memories], Array]:
-    """Puts together what all cores receive at one end of a link, [cores, rows, elements]."""
-    count, dtype = batch.instruction.accesses[0].box.elements, raw_dtype(element)
-    shape = (len(batch.team.cores), len(batch.rows), count)
-    parts: list[tuple[int, int, int, int, int, int, int, int]] = []
-    for row, ends in enumerate(batch.incoming):
-        for core, origin in enumerate(ends[end]):
-            if isinstance(origin, tuple):
-                parts.append((core, row, 0, origin[0].position, 0, origin[1], 0, count))
-                continue
-            at = 0
-            for part in origin:
-                parts.append((core, row, at, part.batch.position, part.core, part.row, part.start, part.stop))
-                at += part.stop - part.start
-
-    def pull(memories: Memories) -> Array:
-        found = np.empty(shape, dtype)
-        for core, row, at, position, sender, sent, start, stop in parts:
-            block = memories.outputs[position][sender, sent].reshape(-1)
-            found[core, row, at : at + stop - start] = block if block.size == 1 else block[start:stop]
-        return found
-
-    return pull
 
 
 BUILDERS: Final[dict[str, Callable[[Batch, Workshop], Executor]]] = {
