@@ -41,6 +41,7 @@ class OrderedTokens(TokenMachine):
         self.carried: defaultdict[int, deque[tuple[int, Reading]]] = defaultdict(deque)
         self.committed: defaultdict[tuple[int, int], list[Reading]] = defaultdict(list)
         self.released: defaultdict[tuple[int, int], list[Reading]] = defaultdict(list)
+        self.before_release = lambda launch: self.clocks.meet()
 
     def fill(self, queue: TokenQueue, vectors: int) -> None:
         """As the token machine; the vectors carry the producer's clock."""
@@ -91,13 +92,6 @@ class OrderedTokens(TokenMachine):
         """As the token machine; the slot carries the consumer's clock."""
         self.released[self._number(actor, instruction), actor.number].append(self.clocks.stamp(actor.number))
         return super().release(actor, instruction)
-
-    def barrier(self, actor: Actor, instruction: Instruction) -> bool:
-        """As the token machine; all clocks become one."""
-        passed = super().barrier(actor, instruction)
-        if passed:
-            self.clocks.meet()
-        return passed
 
     def _number(self, actor: Actor, instruction: Instruction) -> int:
         ring: TokenRing = self.ring(actor, cast("Buffer", instruction.ring))
