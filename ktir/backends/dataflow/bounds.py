@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
 from math import prod
 from typing import Any
 
@@ -117,8 +116,12 @@ def _sends(instruction: Instruction, core: int) -> int:
     return max((sum(times for peer, times in end.items() if peer >= 0 and peer != core) for end in ends), default=0)
 
 
+AT_ONCE = 1 << 20
+"""Words that are marked together."""
 MOST_PLACES = 4096
-"""Iterations of an access that are enumerated; past it only the first of them count, which keeps the bound a bound."""
+"""Iterations of an access that are all looked at; past it only the first ``MOST_OF_A_LOOP`` of each loop count, which
+keeps the bound a bound."""
+MOST_OF_A_LOOP = 64
 
 
 @dataclass(slots=True)
@@ -140,32 +143,27 @@ class _Words:
 
     def mark(self, access: Access, cores: Sequence[int], instruction: Instruction) -> None:
         """Marks the words that the access touches on any of ``cores``."""
-        offsets: set[int] = set()
-        for core in cores:
-            ranges = instruction.space(core).ranges
-            if all(ranges):
-                offsets |= self._offsets(access, core, ranges)
+        parts = [self._offsets(access, core, instruction.space(core).ranges) for core in cores]
+        offsets = np.unique(np.concatenate(parts)) if parts else np.zeros(0, np.int64)
         inside = self._inside(access) + self.start % self.word
-        for offset in offsets:
-            words = (inside + offset) // self.word
+        together = max(1, AT_ONCE // inside.size)
+        for first in range(0, offsets.size, together):
+            words = (inside + offsets[first : first + together, None]) // self.word
             self.touched[words[(words >= 0) & (words < self.touched.size)]] = True
 
-    def _offsets(self, access: Access, core: int, every: Sequence[range]) -> set[int]:
+    def _offsets(self, access: Access, core: int, ranges: Sequence[range]) -> NDArray[np.int64]:
+        """Where the box begins in the iterations of ``core``, or in the first of them."""
+        if not all(ranges):
+            return np.zeros(0, np.int64)
         depths = sorted(access.offset.depths)
-        if not depths:
-            return {access.offset.value(core, ())}
-        indices = [0] * len(every)
-        ranges = [every[depth] for depth in depths]
-        if prod(len(each) for each in ranges) > MOST_PLACES:
-            ranges = [each[:64] if place else each for place, each in enumerate(ranges)]
-        found: set[int] = set()
-        for point in product(*ranges):
-            for depth, index in zip(depths, point, strict=True):
-                indices[depth] = index
-            found.add(access.offset.value(core, indices))
-            if len(found) >= MOST_PLACES:
-                break
-        return found
+        counts = [len(ranges[depth]) for depth in depths]
+        if prod(counts) > MOST_PLACES:
+            counts = [min(count, MOST_OF_A_LOOP) for count in counts]
+        points = np.ix_(*(np.asarray(ranges[depth][:count]) for depth, count in zip(depths, counts, strict=True)))
+        indices: list[Any] = [0] * len(ranges)
+        for depth, index in zip(depths, points, strict=True):
+            indices[depth] = index
+        return np.unique(np.asarray(access.offset.value(core, indices), np.int64))
 
     def _inside(self, access: Access) -> NDArray[Any]:
         """One byte of every word, or more, that the box touches, relative to its offset."""

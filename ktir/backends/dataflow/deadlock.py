@@ -57,7 +57,7 @@ def run_to_verdict(
             )
         ready.extend(machine.woken)
         machine.woken.clear()
-        if steady.marks.due(steps):
+        if steady.marks.due(taken + 1):
             steady.visit([other.number for other in ready])
     return explain(machine) if machine.unfinished() else None
 

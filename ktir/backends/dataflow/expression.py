@@ -7,6 +7,7 @@ the affine expression it is.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -121,15 +122,15 @@ class Linear:
         """The sum."""
         terms = dict(self.terms)
         for depth, factor in other.terms:
-            terms[depth] = combine(int.__add__, terms.get(depth, 0), factor)
+            terms[depth] = combine(operator.add, terms.get(depth, 0), factor)
         kept = tuple((depth, factor) for depth, factor in sorted(terms.items()) if not _is_zero(factor))
-        return Linear(combine(int.__add__, self.constant, other.constant), kept)
+        return Linear(combine(operator.add, self.constant, other.constant), kept)
 
     def times(self, factor: PerCore) -> Linear:
         """The product with a constant of the core."""
-        terms = tuple((depth, combine(int.__mul__, each, factor)) for depth, each in self.terms)
+        terms = tuple((depth, combine(operator.mul, each, factor)) for depth, each in self.terms)
         kept = tuple((depth, each) for depth, each in terms if not _is_zero(each))
-        return Linear(combine(int.__mul__, self.constant, factor), kept)
+        return Linear(combine(operator.mul, self.constant, factor), kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,10 +211,10 @@ class Computed:
 Expression = Linear | Computed
 
 _OPERATIONS: Mapping[AffineBinaryOpKind, Callable[[int, int], int]] = {
-    AffineBinaryOpKind.Add: int.__add__,
-    AffineBinaryOpKind.Mul: int.__mul__,
-    AffineBinaryOpKind.FloorDiv: int.__floordiv__,
-    AffineBinaryOpKind.Mod: int.__mod__,
+    AffineBinaryOpKind.Add: operator.add,
+    AffineBinaryOpKind.Mul: operator.mul,
+    AffineBinaryOpKind.FloorDiv: lambda left, right: left // right,
+    AffineBinaryOpKind.Mod: lambda left, right: left % right,
     AffineBinaryOpKind.CeilDiv: lambda left, right: -(-left // right),
 }
 

@@ -69,9 +69,11 @@ class LocalRepetition:
     def look(self, actor: Actor, now: int) -> None:
         """Skips repetitions around ``actor``, which has just finished a part of a long operation."""
         core, simulation = self.cores[actor.core], self.simulation
-        first = next((other for other in core.actors if simulation.inside(other)), None)
-        if first is not actor:
-            return
+        for other in core.actors:
+            if other is actor:
+                break
+            if simulation.inside(other):
+                return
         busy = [other for other in core.actors if simulation.inside(other)]
         if core.disturbed:
             core.recent.clear()

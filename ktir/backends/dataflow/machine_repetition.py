@@ -29,12 +29,7 @@ class IslandRepetition:
         self.servers = [simulation.servers[number] for number in sorted(used)]
         self.links = simulation.links if self.cores & launch.networked else dict[tuple[str, int, int], int]()
         self.steady = SteadyState(simulation.tokens, simulation.periodicity, self.actors)
-        self.steps = 0
-
-    def step(self) -> bool:
-        """Counts a step; whether to look for a repetition now."""
-        self.steps += 1
-        return self.steady.marks.due(self.steps)
+        self.due = self.steady.marks.due
 
     def skip(self, now: int) -> None:
         """Skips whole periods if the present state has come back."""

@@ -77,28 +77,26 @@ class Marks:
         self.spacing = 1 + len(actors) // 2
         self.reference: Actor | None = None
         self.by_parts = False
-        self.laps = self.count = self.misses = self.idle = 0
+        self.steps = self.laps = self.count = self.misses = self.idle = 0
         self.every = 1
         self.next = PATIENCE * self.spacing
         self.since, self.progress = 0, self._progress()
 
-    def due(self, steps: int) -> bool:
-        """Whether to look now, after so many steps. To be asked after each step."""
-        if steps >= self.next:
-            self.next = steps + PATIENCE * self.spacing
-            self._choose(steps)
+    def due(self, steps: int = 1) -> bool:
+        """Whether to look now, so many steps after it was asked the last time; to be asked after each step."""
+        self.steps += steps
+        if self.steps >= self.next:
+            self.next = self.steps + PATIENCE * self.spacing
+            self._choose(self.steps)
         reference = self.reference
         if reference is None:
             return False
-        laps = self._marks(reference)
+        laps = reference.parts if self.by_parts else reference.cursor.laps
         if laps == self.laps:
             return False
         self.laps = laps
         self.count += 1
         return self.count % (self.every * min(1 << self.misses // MISSES, MOST_SPARSE)) == 0
-
-    def _marks(self, actor: Actor) -> int:
-        return actor.parts if self.by_parts else actor.cursor.laps
 
     def _progress(self) -> list[tuple[int, int]]:
         return [(actor.cursor.laps, actor.parts) for actor in self.actors]
@@ -127,7 +125,7 @@ class Marks:
         if reference is None or by_parts < self.by_parts or self.idle > STUBBORN or marks > 2 * best:
             reference, marks, self.by_parts = self.actors[counts.index(best)], best, by_parts
             self.count = self.misses = self.idle = 0
-        self.reference, self.laps = reference, self._marks(reference)
+        self.reference, self.laps = reference, reference.parts if self.by_parts else reference.cursor.laps
         if marks:
             self.every = 1
             while self.every * elapsed < marks * self.spacing:

@@ -148,7 +148,7 @@ class Simulation:
             if actor.number not in self.tokens.absent:
                 self._schedule(0, ATTEMPT, actor.number, actor)
         now, events, pending, dead = 0, self.events, self.pending, self.dead
-        local, extrapolate = self.local, self.extrapolate
+        local = self.local
         while events:
             now, order, rank, sequence, payload = heappop(events)
             if sequence in dead:
@@ -176,6 +176,9 @@ class Simulation:
                         local.disturb(actor.core)
                     elif phase.quanta - actor.done > LONG * self.chunk:
                         local.look(actor, now)
+                    island = self.islands[actor.core]
+                    if island.due():
+                        island.skip(now)
             elif order == SERVED:
                 self._served(cast("Server", payload), now)
             else:
@@ -184,10 +187,6 @@ class Simulation:
                 self._wake(now)
                 if local is not None:
                     local.disturb(channel.place[1])
-            if extrapolate:
-                island = self.islands[self.core_of((now, order, rank, sequence, payload))]
-                if island.step():
-                    island.skip(now)
         self._rejoin()
         if self.tokens.unfinished():
             raise explain(self.tokens)
