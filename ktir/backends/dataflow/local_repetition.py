@@ -40,11 +40,13 @@ _Seen = tuple[int, tuple[int, ...], tuple[tuple[int, ...], ...]]
 
 @dataclass(slots=True)
 class _Core:
-    """What was seen of a core since somebody else's last event there."""
+    """What was seen of a core since somebody else's last event there; ``reference`` is the first of the busy units that
+    went on after it, when it goes on the core is looked at."""
 
     actors: list[Actor]
     queues: list[TokenQueue]
     disturbed: bool = True
+    reference: Actor | None = None
     recent: dict[object, _Seen] = field(default_factory=dict[object, _Seen])
 
 
@@ -69,15 +71,12 @@ class LocalRepetition:
     def look(self, actor: Actor, now: int) -> None:
         """Skips repetitions around ``actor``, which has just finished a part of a long operation."""
         core, simulation = self.cores[actor.core], self.simulation
-        for other in core.actors:
-            if other is actor:
-                break
-            if simulation.inside(other):
-                return
-        busy = [other for other in core.actors if simulation.inside(other)]
         if core.disturbed:
             core.recent.clear()
-            core.disturbed = False
+            core.disturbed, core.reference = False, actor
+        elif core.reference is not actor:
+            return
+        busy = [other for other in core.actors if simulation.inside(other)]
         horizon = self._horizon(core, busy, now)
         if horizon <= now:
             return

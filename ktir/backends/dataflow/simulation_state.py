@@ -9,9 +9,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from ktir.backends.dataflow.costs import Cost
 from ktir.backends.dataflow.token_machine import Actor, Phase, TokenQueue, popped
 
 Kind = Literal["plain", "matrix", "port", "memory", "send", "receive"]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """An instruction as a simulation sees it. ``parts``: the ticks of each of its phases; ``counted``: its place in the
+    counts of a core; ``inside``: whether it concerns one core alone."""
+
+    cost: Cost
+    kind: Kind
+    parts: tuple[int, ...]
+    counted: int
+    inside: bool
 
 
 @dataclass(slots=True)

@@ -51,6 +51,7 @@ from ktir.backends.dataflow.simulation_state import (
     Request,
     Server,
     Spent,
+    Work,
     part,
 )
 from ktir.backends.dataflow.timed_results import timing_of
@@ -94,15 +95,11 @@ class Simulation:
         self.program, self.machine = program, program.machine
         self.tokens = TokenMachine(program)
         model = CostModel(program)
-        self.costs: dict[int, Cost] = {}
-        self.kinds: dict[int, Kind] = {}
-        self.counted: dict[int, int] = {}
+        self.works: dict[int, Work] = {}
         self.instructions: dict[int, list[tuple[str, Instruction]]] = {}
         for launch, code, instruction in program.instructions:
-            self.costs[id(instruction)] = cost = model.cost(code, instruction)
-            self.kinds[id(instruction)] = _kind(instruction, cost)
             others = self.instructions.setdefault(launch, [])
-            self.counted[id(instruction)] = FIRST + len(others)
+            self.works[id(instruction)] = self._work(instruction, model.cost(code, instruction), len(others))
             others.append((code.unit, instruction))
         actors = len(self.tokens.actors)
         self.spent = Spent([0] * actors, [0] * actors, [0] * actors, [0] * actors)
@@ -128,9 +125,23 @@ class Simulation:
         self.core_kinds = core_kinds(program)
         self.now = 0
         self.tokens.before_release = self._next_launch
-        self.maps = launch_maps(program, lambda instruction: self.kinds[id(instruction)] == "memory", self.server_of)
+        self.maps = launch_maps(program, self.uses_memory, self.server_of)
         self.launches: list[tuple[Launch, int]] = []
         self._begin_launch(0, 0)
+
+    def _work(self, instruction: Instruction, cost: Cost, number: int) -> Work:
+        kind, phases = _kind(instruction, cost), len(self.tokens.phases[id(instruction)])
+        parts = tuple(part(cost.work, phase, phases) for phase in range(phases))
+        return Work(cost, kind, parts, FIRST + number, kind in INSIDE)
+
+    def uses_memory(self, instruction: Instruction) -> bool:
+        """Whether device memory serves the instruction."""
+        return self.works[id(instruction)].kind == "memory"
+
+    @property
+    def costs(self) -> dict[int, Cost]:
+        """The cost of each instruction, by its identity."""
+        return {identity: work.cost for identity, work in self.works.items()}
 
     def _set_rates(self, memory: Memory) -> None:
         clock = self.machine.clock
@@ -168,8 +179,9 @@ class Simulation:
             elif order == FINISH:
                 actor, phase, quanta = cast("tuple[Actor, Phase, int]", payload)
                 self.tokens.complete(actor, phase, quanta)
-                self.clocks[actor.number].since = now
-                self._wake(now)
+                self.clocks[rank].since = now
+                if self.tokens.woken:
+                    self._wake(now)
                 self._attempt(actor, now)
                 if local is not None:
                     if actor.phase is not phase or not self.inside(actor):
@@ -196,7 +208,7 @@ class Simulation:
 
     def inside(self, actor: Actor) -> bool:
         """Whether ``actor`` is in the middle of an operation that concerns no other core and no device memory."""
-        return actor.phase is not None and self.kinds[id(actor.cursor.instruction)] in INSIDE
+        return actor.phase is not None and self.works[id(actor.cursor.instruction)].inside
 
     def on_network(self, actor: Actor) -> bool:
         """Whether ``actor`` may be woken by another core at any time."""
@@ -237,7 +249,7 @@ class Simulation:
         spent, number, clock = self.spent, actor.number, self.clocks[actor.number]
         for way, gain in zip((spent.busy, spent.starved, spent.blocked, spent.stalled), gains, strict=True):
             way[number] += times * gain
-        self.launch.counts[actor.core][self.counted[id(actor.cursor.instruction)]] += times * gains[0]
+        self.launch.counts[actor.core][self.works[id(actor.cursor.instruction)].counted] += times * gains[0]
         clock.since += later
         clock.array_free += later
         if gains[0] and clock.intervals:
@@ -259,9 +271,9 @@ class Simulation:
 
     def _charged(self, instruction: Instruction, number: int) -> Sequence[int]:
         """What the chunks of a phase are charged for, beside the vectors they move."""
-        cost, phases = self.costs[id(instruction)], len(self.tokens.phases[id(instruction)])
-        whole = (cost.read_port, cost.write_port, cost.ddr_bytes, cost.requests, cost.ring_bytes)
-        return (part(cost.work, number, phases), *whole)
+        work = self.works[id(instruction)]
+        cost = work.cost
+        return (work.parts[number], cost.read_port, cost.write_port, cost.ddr_bytes, cost.requests, cost.ring_bytes)
 
     def _too_long(self, now: int) -> LimitExceeded:
         simulated = self.machine.clock.nanoseconds(now) / 1e6
@@ -299,16 +311,19 @@ class Simulation:
 
     def _attempt(self, actor: Actor, now: int) -> None:
         """Lets a free actor start its next chunk if it can."""
-        tokens = self.tokens
-        self.account_wait(actor, now)
-        if self.clocks[actor.number].array_free > now and self._must_drain(actor):
-            self._drain(actor, now)
-            return
-        phase = tokens.next_phase(actor)
-        if tokens.woken:
-            self._wake(now)
+        tokens, clock = self.tokens, self.clocks[actor.number]
+        if now > clock.since:
+            self.account_wait(actor, now)
+        phase = actor.phase
         if phase is None:
-            return
+            if clock.array_free > now and self._must_drain(actor):
+                self._drain(actor, now)
+                return
+            phase = tokens.next_phase(actor)
+            if tokens.woken:
+                self._wake(now)
+            if phase is None:
+                return
         instruction = cast("Instruction", actor.cursor.instruction)
         quanta = tokens.grant(actor, phase, self.chunk)
         if not quanta:
@@ -320,7 +335,7 @@ class Simulation:
     def _must_drain(self, actor: Actor) -> bool:
         """Whether the matrix unit is at a barrier or at its end, so that its array has to finish first."""
         instruction = actor.cursor.instruction
-        return actor.phase is None and (instruction is None or instruction.kind == "barrier")
+        return instruction is None or instruction.kind == "barrier"
 
     def _drain(self, actor: Actor, now: int) -> None:
         clock = self.clocks[actor.number]
@@ -378,13 +393,12 @@ class Simulation:
     # ----------------------------------------------------------------------------------------------------------- chunks
 
     def _start(self, actor: Actor, instruction: Instruction, phase: Phase, quanta: int, now: int) -> None:
-        cost, kind = self.costs[id(instruction)], self.kinds[id(instruction)]
-        done, total = actor.done, phase.quanta
-        phases = len(actor.phases)
-        work = part(cost.work, actor.phase_number, phases)
-        ticks = popped(done + quanta, work, total) - popped(done, work, total)
+        work = self.works[id(instruction)]
+        cost, kind, counted = work.cost, work.kind, work.counted
+        done, total, ticks = actor.done, phase.quanta, work.parts[actor.phase_number]
+        if quanta < total:
+            ticks = popped(done + quanta, ticks, total) - popped(done, ticks, total)
         self.launch.cores.add(actor.core)
-        counted = self.counted[id(instruction)]
         if kind == "memory":
             self._request(actor, phase, quanta, cost, ticks, counted, now)
             return
