@@ -1,15 +1,16 @@
 """Integer results that MLIR leaves undefined: where checks are on they are marked, and an error once they are used.
 
 These are: sums, differences, products and shifts that overflow although a flag (``nsw``, ``nuw``) promises that they do
-not; shifts by the width or more; the quotient of the least number and -1; floats beyond the range of the integer that
-they are converted to. Every other overflow wraps, which is defined.
+not; negative numbers of which ``nneg`` promises that there are none, and what is left over where ``exact`` promises
+that nothing is; shifts by the width or more; the quotient of the least number and -1; floats beyond the range of the
+integer that they are converted to. Every other overflow wraps, which is defined.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import partial, reduce
 from types import MappingProxyType
 from typing import Any
 
@@ -65,19 +66,24 @@ def _known(value: Value) -> Array:
 
 def _find(op: Operation) -> Find | None:
     element = element_of(op.operands[0].type)
+    found: list[Find] = []
     if op.name in SHIFTS:
-        return partial(_first_of, partial(_beyond_width, element), _flagged(op, element))
-    if op.name in FLAGGED:
-        return _flagged(op, element)
+        found.append(partial(_beyond_width, element))
     if op.name in QUOTIENTS:
-        return partial(_least_by_minus_one, element)
+        found.append(partial(_least_by_minus_one, element))
     if op.name in FROM_FLOATS:
-        return partial(_beyond_range, element_of(op.results[0].type), op.name == "arith.fptosi")
-    return None
+        found.append(partial(_beyond_range, element_of(op.results[0].type), op.name == "arith.fptosi"))
+    if (flagged := _flagged(op, element)) is not None:
+        found.append(flagged)
+    if "nonNeg" in op.properties:
+        found.append(partial(_negative, element))
+    if "isExact" in op.properties:
+        found.append(partial(REMAINS[op.name], element))
+    return reduce(lambda first, second: partial(_either, first, second), found) if found else None
 
 
-def _first_of(first: Find, second: Find | None, *operands: Scalar) -> Array:
-    return first(*operands) if second is None else first(*operands) | second(*operands)
+def _either(first: Find, second: Find, *operands: Scalar) -> Array:
+    return first(*operands) | second(*operands)
 
 
 def _shifted(value: Array, places: Array) -> Array:
@@ -94,7 +100,6 @@ EXACT: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "arith.trunci": operator.pos,
     }
 )
-FLAGGED = frozenset(EXACT)
 SHIFTS = frozenset({"arith.shli", "arith.shrsi", "arith.shrui"})
 QUOTIENTS = frozenset({"arith.divsi", "arith.floordivsi", "arith.ceildivsi"})
 FROM_FLOATS = frozenset({"arith.fptosi", "arith.fptoui"})
@@ -137,6 +142,31 @@ def _numbers(value: Scalar, element: ElementType, *, signed: bool) -> Array:
 def _beyond_width(element: ElementType, value: Scalar, places: Scalar) -> Array:
     numbers = unsigned(as_array(places, element.dtype), element.bits)
     return np.asarray(numbers >= element.bits, np.bool_)
+
+
+def _negative(element: ElementType, value: Scalar) -> Array:
+    return np.asarray(_numbers(value, element, signed=True) < 0, np.bool_)
+
+
+def _remainder(signed: bool, element: ElementType, a: Scalar, b: Scalar) -> Array:
+    left, right = (_numbers(value, element, signed=signed) for value in (a, b))
+    return np.asarray(left % np.where(right == 0, 1, right) != 0, np.bool_)
+
+
+def _bits_lost(element: ElementType, value: Scalar, places: Scalar) -> Array:
+    lost = 2 ** np.clip(_numbers(places, element, signed=False), 0, element.bits).astype(object)
+    return np.asarray(_numbers(value, element, signed=False) % lost != 0, np.bool_)
+
+
+REMAINS: Mapping[str, Find] = MappingProxyType(
+    {
+        "arith.divui": partial(_remainder, False),
+        "arith.divsi": partial(_remainder, True),
+        "arith.shrui": _bits_lost,
+        "arith.shrsi": _bits_lost,
+    }
+)
+"""Where an operation that is said to be exact is not."""
 
 
 def _least_by_minus_one(element: ElementType, a: Scalar, b: Scalar) -> Array:

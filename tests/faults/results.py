@@ -348,4 +348,44 @@ RESULTS: tuple[Fault, ...] = (
         machine="spyre",
         at="%x = ktdp.construct_memory_view",
     ),
+    Fault(
+        "120_negative_number_said_not_to_be",
+        on_integers(
+            splat("c", "-1")
+            + "%w = arith.extui %c nneg : tensor<64xi32> to tensor<64xi64> // @here\n"
+            + "%n = arith.trunci %w : tensor<64xi64> to tensor<64xi32>\n%r = arith.addi %v, %n : tensor<64xi32>\n"
+        ),
+        "run",
+        "IntegerOverflow",
+        None,
+        INTEGERS,
+    ),
+    Fault(
+        "121_exact_quotient_with_a_remainder",
+        on_integers(splat("c", "2") + "%r = arith.divsi %v, %c exact : tensor<64xi32> // @here\n"),
+        "run",
+        "IntegerOverflow",
+        None,
+        INTEGERS,
+    ),
+    Fault(
+        "122_exact_shift_that_loses_bits",
+        on_integers(splat("c", "1") + "%r = arith.shrui %v, %c exact : tensor<64xi32> // @here\n"),
+        "run",
+        "IntegerOverflow",
+        None,
+        INTEGERS,
+    ),
+    Fault(
+        "123_exact_where_nothing_is_left",
+        on_integers(
+            splat("c", "-4")
+            + splat("t", "2")
+            + "%e = arith.muli %v, %c : tensor<64xi32>\n%d = arith.divsi %e, %c exact : tensor<64xi32>\n"
+            "%s = arith.shrsi %e, %t exact : tensor<64xi32>\n%r = arith.addi %d, %s : tensor<64xi32>\n"
+        ),
+        "valid",
+        arguments=INTEGERS,
+        result=lambda: np.zeros(64, np.int32),
+    ),
 )

@@ -4,6 +4,7 @@
 * ``select`` takes a tensor of conditions, written ``: tensor<..xi1>, tensor<..>``.
 * The casts work on tensors, element by element.
 * ``trunci`` has overflow flags; several flags are printed with a space between them.
+* ``extui`` and ``uitofp`` have ``nneg``, divisions and shifts to the right ``exact``.
 * ``extf`` and ``truncf`` have fast-math flags, ``truncf`` a rounding mode.
 * ``index_castui`` and ``remf`` exist.
 """
@@ -28,6 +29,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     TensorType,
+    UnitAttr,
     UnrankedTensorType,
     VectorType,
     container_of,
@@ -273,6 +275,19 @@ def _repaired() -> Dialect:
     _widen_cast(arith.FPToUIOp, floatingPointLike, integerLike, _verify_same_shape)
     _widen_cast(arith.ExtSIOp, integerLike, integerLike, _verify_widening)
     _widen_cast(arith.ExtUIOp, integerLike, integerLike, _verify_widening)
+    for kind in (arith.ExtUIOp, arith.UIToFPOp):
+        redefine(
+            kind,
+            properties={"nonNeg": OptPropertyDef(base(UnitAttr))},
+            verify=_verify_widening if kind is arith.ExtUIOp else _verify_same_shape,
+            assembly_format="$input (`nneg` $nonNeg^)? attr-dict `:` type($input) `to` type($result)",
+        )
+    for kind in (arith.DivUIOp, arith.DivSIOp, arith.ShRUIOp, arith.ShRSIOp):
+        redefine(
+            kind,
+            properties={"isExact": OptPropertyDef(base(UnitAttr))},
+            assembly_format="$lhs `,` $rhs (`exact` $isExact^)? attr-dict `:` type($result)",
+        )
     redefine(
         arith.TruncIOp,
         operands={"input": OperandDef(integerLike)},

@@ -8,6 +8,18 @@ func.func @extf_fastmath(%a: f16) { %0 = arith.extf %a fastmath<fast> : f16 to f
 // -----
 func.func @trunci_overflow(%a: i32) { %0 = arith.trunci %a overflow<nsw, nuw> : i32 to i8 func.return }
 // -----
+func.func @extui_nneg(%a: tensor<4xi8>) { %0 = arith.extui %a nneg : tensor<4xi8> to tensor<4xi32> func.return }
+// -----
+func.func @uitofp_nneg(%a: i8) { %0 = arith.uitofp %a nneg {note} : i8 to f32 func.return }
+// -----
+func.func @divui_exact(%a: index) { %0 = arith.divui %a, %a exact : index func.return }
+// -----
+func.func @divsi_exact(%a: tensor<4xi32>) { %0 = arith.divsi %a, %a exact : tensor<4xi32> func.return }
+// -----
+func.func @shrui_exact(%a: i64) { %0 = arith.shrui %a, %a exact {note} : i64 func.return }
+// -----
+func.func @shrsi_exact(%a: tensor<4xi16>) { %0 = arith.shrsi %a, %a exact : tensor<4xi16> func.return }
+// -----
 func.func @addi_overflow(%a: tensor<2xi32>) { %0 = arith.addi %a, %a overflow<nsw, nuw> : tensor<2xi32> func.return }
 // -----
 func.func @subi_overflow(%a: i64) { %0 = arith.subi %a, %a overflow<nuw> : i64 func.return }
