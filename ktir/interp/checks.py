@@ -202,10 +202,11 @@ class Checker:
         """Raises where an access leaves the allocation that its view starts in."""
         view, size = access.view, access.view.element.itemsize
         for rows, at in _offsets(view.offset):
-            allocation = access.arena.containing(at * size) if view.lent is None else view.lent.allocations[0]
             first, last = (low, high) if rows is None else _limits_of(access, rows)
+            stop = (last + 1) * size
+            allocation = access.arena.containing(at * size, stop) if view.lent is None else view.lent.allocations[0]
             if allocation is None:
-                allocation = access.arena.containing(first * size)
+                allocation = access.arena.containing(first * size, stop)
             if allocation is None or first * size < allocation.start or (last + 1) * size > allocation.stop:
                 row = _first_outside(access, allocation, rows, frame.n)
                 first, last = _limits_of(access, np.array([row]))

@@ -34,11 +34,13 @@ SHORT_EPOCHS = 1 << (31 - CORE_BITS)
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """The bytes ``start`` up to ``start + size`` of an arena. ``name`` is what the program calls them."""
+    """The bytes ``start`` up to ``start + size`` of an arena. ``name`` is what the program calls them, ``number`` says
+    how many were placed before."""
 
     name: str
     start: int
     size: int
+    number: int = 0
 
     @property
     def stop(self) -> int:
@@ -67,7 +69,7 @@ class Arena:
         """An arena that is one allocation, in the memory that ``contents`` has already."""
         arena = Arena(name, limit=contents.size, granule=granule)
         arena.bytes = arena._room = contents
-        arena._listed(Allocation(name, 0, contents.size))
+        arena._listed(name, 0, contents.size)
         return arena
 
     @property
@@ -144,7 +146,7 @@ class Arena:
         if start < 0:
             raise OutOfBounds(f"{name} starts at byte {start}", remedy="give an address that is not negative")
         self.grow(start + size)
-        return self._listed(Allocation(name, start, size))
+        return self._listed(name, start, size)
 
     def hold(self, name: str, contents: Array) -> Allocation:
         """A range of its own, as big as an array of bytes, that holds them. Nothing but the guards becomes poison."""
@@ -155,28 +157,28 @@ class Arena:
         self.bytes[before:start] = POISON
         self.bytes[start:stop] = contents
         self.bytes[max(before, stop) :] = POISON
-        return self._listed(Allocation(name, start, contents.size))
+        return self._listed(name, start, contents.size)
 
     def _free(self) -> int:
         """The first aligned byte behind all allocations and a guard."""
         start = max((a.stop for a in self.allocations), default=0)
         return -(-(start + (ALIGNMENT if start else 0)) // ALIGNMENT) * ALIGNMENT
 
-    def _listed(self, allocation: Allocation) -> Allocation:
-        position = bisect_right(self._starts, allocation.start)
-        self._starts.insert(position, allocation.start)
+    def _listed(self, name: str, start: int, size: int) -> Allocation:
+        allocation = Allocation(name, start, size, len(self.allocations))
+        position = bisect_right(self._starts, start)
+        self._starts.insert(position, start)
         self.allocations.insert(position, allocation)
         return allocation
 
-    def containing(self, address: int) -> Allocation | None:
-        """The allocation that holds the byte at ``address``: of several, the largest of those that start last."""
-        found: Allocation | None = None
-        for allocation in reversed(self.allocations[: bisect_right(self._starts, address)]):
-            if found is not None and allocation.start < found.start:
-                break
-            if address < allocation.stop and (found is None or allocation.size > found.size):
-                found = allocation
-        return found
+    def containing(self, address: int, stop: int | None = None) -> Allocation | None:
+        """The allocation that holds the byte at ``address``, and those before ``stop`` if there is one that does.
+
+        Allocations that are in use at different times may share bytes: of several, the one that was placed last.
+        """
+        found = [each for each in self.allocations[: bisect_right(self._starts, address)] if address < each.stop]
+        whole = [each for each in found if stop is None or stop <= each.stop]
+        return max(whole or found, key=lambda each: each.number, default=None)
 
     # ----------------------------------------------------------------------------------------------------------- shadow
 

@@ -371,6 +371,46 @@ def test_a_host_program_with_laid_out_buffers(pad: str) -> None:
     assert done.statistics.launches == 1
 
 
+def test_a_buffer_may_lie_where_others_lay_before() -> None:
+    """A store begins inside the bytes of a buffer that is no longer in use and goes on behind its end."""
+    copy = [
+        view("%v", "%x_ptr", (64,), "f16"),
+        tile("%xt", "%v", "0", (64,), (64,), "f16"),
+        load("%x", "%xt", (64,), "f16"),
+        view("%w", "%y_ptr", (64,), "f16"),
+        tile("%yt", "%w", "0", (64,), (64,), "f16"),
+        store("%x", "%yt", (64,), "f16"),
+    ]
+    places = [140, 0, 64, 128, 192]
+    calls = "\n".join(
+        f"%n{place} = arith.constant {place} : index\n%to{place} = arith.addi %start, %n{place} : index\n"
+        f"func.call @copy(%from, %to{place}) : (index, index) -> ()"
+        for place in places
+    )
+    main = f"""
+    func.func @main(%in: memref<64xf16> {{ktg.name = "in"}},
+        %out: memref<256xf16> {{ktg.name = "out", ktg.result = 0 : i64}}) {{
+      %c2 = arith.constant 2 : index
+      %source = memref.alloc() {{alignment = 128 : i64, ktdp.address = 1024 : i64}} : memref<64xf16>
+      "ktg.transfer"(%in, %source) : (memref<64xf16>, memref<64xf16>) -> ()
+      %early = memref.alloc() {{alignment = 128 : i64, ktdp.address = 128 : i64}} : memref<128xf16>
+      %s = memref.extract_aligned_pointer_as_index %source : memref<64xf16> -> index
+      %from = arith.divui %s, %c2 : index
+      %e = memref.extract_aligned_pointer_as_index %early : memref<128xf16> -> index
+      %first = arith.divui %e, %c2 : index
+      func.call @copy(%from, %first) : (index, index) -> ()
+      %late = memref.alloc() {{alignment = 128 : i64, ktdp.address = 0 : i64}} : memref<256xf16>
+      %l = memref.extract_aligned_pointer_as_index %late : memref<256xf16> -> index
+      %start = arith.divui %l, %c2 : index
+      {calls}
+      "ktg.transfer"(%late, %out) : (memref<256xf16>, memref<256xf16>) -> ()
+      return
+    }}"""
+    x = random(64).astype(np.float16)
+    done = run(kernel(copy, "%x_ptr: index, %y_ptr: index", [1], "copy") + main, {"in": x})
+    assert (done.results[0].reshape(4, 64) == x).all()
+
+
 def test_a_fold_with_a_ragged_last_block_sees_every_position_once() -> None:
     text = """
     func.func @main(%x: tensor<3x10xf32>) -> tensor<3xf32> {
