@@ -178,13 +178,14 @@ class Simulation:
                 self._attempt(actor, now)
             elif order == FINISH:
                 actor, phase, quanta = cast("tuple[Actor, Phase, int]", payload)
+                ended = actor.done + quanta == phase.quanta
                 self.tokens.complete(actor, phase, quanta)
                 self.clocks[rank].since = now
                 if self.tokens.woken:
                     self._wake(now)
                 self._attempt(actor, now)
                 if local is not None:
-                    if actor.phase is not phase or not self.inside(actor):
+                    if ended or not self.inside(actor):
                         local.disturb(actor.core)
                     elif phase.quanta - actor.done > LONG * self.chunk:
                         local.look(actor, now)

@@ -6,12 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.dialects import arith
+from xdsl.dialects.builtin import f16
 
 from ktir.backends.dataflow.timed import simulate
 from ktir.backends.dataflow.timing import Timing
 from ktir.backends.dataflow.verify import verify
 from ktir.machine import Machine, load
 from tests.backends.dataflow.generated import UNITS, Shape, build, random_shape
+from tests.backends.dataflow.programs import Program
 from tests.settings import FULL, examples
 
 MACHINES = (
@@ -76,3 +78,20 @@ def test_p5_every_count_up_to_two_hundred(shape: Shape) -> None:
     for count in range(1, 201, 1 if FULL else 97):
         program = build(shape, count).module
         assert result(simulate(program, MACHINES[0])) == result(simulate(program, MACHINES[0], extrapolate=False))
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 16, 64, 256])
+@pytest.mark.parametrize("turns", [1, 3, 50])
+def test_p5_an_operation_that_follows_itself_begins_anew(pieces: int, turns: int) -> None:
+    """Loops of one operation each, between which a unit does nothing else; one unit takes in pieces what another
+    streams at once."""
+    p, elements = Program(1), 64 * 1024
+    source, target = p.lx(0, elements * 2), p.lx(1 << 18, elements * 2)
+    first, second = p.queue("lx_ld", "sfu"), p.queue("sfu", "lx_st")
+    with p.unit("lx_ld") as u, u.loop(turns):
+        u.stream(source, 0, first, [elements], [2])
+    with p.unit("sfu") as u, u.loop(pieces * turns):
+        u.map([first], second, [elements // pieces], [f16], lambda b, x: b.insert(arith.NegfOp(x)).result)
+    with p.unit("lx_st") as u, u.loop(turns):
+        u.drain(second, target, 0, [elements], [2])
+    assert result(simulate(p.module, MACHINES[0])) == result(simulate(p.module, MACHINES[0], extrapolate=False))
