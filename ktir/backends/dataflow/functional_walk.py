@@ -20,7 +20,7 @@ from ktir.backends.dataflow.functional_order import TokenOrder
 from ktir.backends.dataflow.functional_steps import STEPS
 from ktir.backends.dataflow.functional_tokens import Guard, Ring, Sink, Stream, Unit, renamed
 from ktir.backends.dataflow.touched import Region
-from ktir.backends.dataflow.unit_program import Access, Buffer, Instruction, Program
+from ktir.backends.dataflow.unit_program import Buffer, Instruction, Program
 from ktir.backends.dataflow.vector_clocks import Clocks
 from ktir.errors import DataflowDeadlock, KtirError, QueueImbalance, QueueMisuse
 
@@ -79,17 +79,19 @@ class Walk:
         They are those of one unit in one launch that touch a buffer (or two on the same bytes) of which one writes, and
         those of all units that touch regions whose bytes could be raced for.
         """
-        plain: list[tuple[int, Instruction, Access]] = []
-        launch = 0
-        for instruction in unit.code.instructions:
-            launch = instruction.launch if instruction.kind == "barrier" else launch
-            plain += [(launch, instruction, each) for each in instruction.accesses if not renamed(each.buffer)]
+        plain = [
+            (launch, instruction, access)
+            for launch, instruction in unit.code.launched
+            if isinstance(instruction, Instruction)
+            for access in instruction.accesses
+            if not renamed(access.buffer)
+        ]
         found: dict[int, list[Guard]] = {}
         guards: dict[int, Guard] = {}
         for launch, instruction, access in plain:
             if any(
-                now == launch and (access.writes or each.writes) and _share(access.buffer, each.buffer)
-                for now, other, each in plain
+                place == launch and (access.writes or each.writes) and _share(access.buffer, each.buffer)
+                for place, other, each in plain
                 if other is not instruction or each is not access
             ):
                 found.setdefault(id(instruction), []).append(guards.setdefault(launch, Guard()))

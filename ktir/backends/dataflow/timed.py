@@ -26,9 +26,9 @@ from xdsl.ir import Operation
 from ktir.backends.dataflow.core_kinds import core_kinds
 from ktir.backends.dataflow.costs import Cost, CostModel
 from ktir.backends.dataflow.deadlock import explain
+from ktir.backends.dataflow.island_repetition import IslandRepetition
 from ktir.backends.dataflow.islands import launch_maps
 from ktir.backends.dataflow.local_repetition import LONG, LocalRepetition
-from ktir.backends.dataflow.machine_repetition import IslandRepetition
 from ktir.backends.dataflow.mirrored_islands import Mirror
 from ktir.backends.dataflow.periodicity import Periodicity
 from ktir.backends.dataflow.resolve import compile_program

@@ -38,17 +38,14 @@ class Touch:
 def touches(program: Program) -> Iterator[Touch]:
     """All accesses of plain buffers, in order of the text."""
     known = Footprints()
-    for code in program.units:
-        launch = 0
-        for instruction in code.instructions:
-            launch = instruction.launch if instruction.kind == "barrier" else launch
-            spaces = {core: instruction.space(core) for core in (code.cores if instruction.accesses else ())}
-            for access in instruction.accesses:
-                if access.buffer.slots or access.buffer.base is not None:
-                    continue
-                for core in code.cores:
-                    found = known.of(access, spaces[core])
-                    if len(found.intervals):
-                        moved = Footprint(found.intervals + access.buffer.offset, found.exact)
-                        region = (access.buffer.memory, core if access.buffer.per_core else -1)
-                        yield Touch(region, launch, core, code, instruction, access, moved)
+    for launch, code, instruction in program.instructions:
+        spaces = {core: instruction.space(core) for core in (code.cores if instruction.accesses else ())}
+        for access in instruction.accesses:
+            if access.buffer.slots or access.buffer.base is not None:
+                continue
+            for core in code.cores:
+                found = known.of(access, spaces[core])
+                if len(found.intervals):
+                    moved = Footprint(found.intervals + access.buffer.offset, found.exact)
+                    region = (access.buffer.memory, core if access.buffer.per_core else -1)
+                    yield Touch(region, launch, core, code, instruction, access, moved)

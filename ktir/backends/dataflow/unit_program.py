@@ -203,6 +203,15 @@ class UnitCode:
     depth: int = 0
 
     @property
+    def launched(self) -> Iterator[tuple[int, Node]]:
+        """The nodes with the number of their launch; a barrier belongs to the launch that it begins."""
+        launch = 0
+        for node in self.nodes:
+            if isinstance(node, Instruction) and node.kind == "barrier":
+                launch = node.launch
+            yield launch, node
+
+    @property
     def instructions(self) -> Iterator[Instruction]:
         """The instructions in order of the text."""
         return (node for node in self.nodes if isinstance(node, Instruction))
@@ -228,13 +237,8 @@ class Program:
 
     @property
     def nodes(self) -> Iterator[tuple[int, UnitCode, Node]]:
-        """Every node with the number of its launch and its code; a barrier belongs to the launch that it begins."""
-        for code in self.units:
-            launch = 0
-            for node in code.nodes:
-                if isinstance(node, Instruction) and node.kind == "barrier":
-                    launch = node.launch
-                yield launch, code, node
+        """Every node with the number of its launch and its code, in order of the text."""
+        return ((launch, code, node) for code in self.units for launch, node in code.launched)
 
     @property
     def actors(self) -> list[tuple[int, UnitCode]]:

@@ -46,17 +46,14 @@ def slot_faults(program: Program) -> Iterator[KtirError]:
 
 def _tenancy_faults(program: Program) -> Iterator[KtirError]:
     """Tiles are taken only in the launches in which their bytes belong to the buffer."""
-    for code in program.units:
-        launch = 0
-        for instruction in code.instructions:
-            launch = instruction.launch if instruction.kind == "barrier" else launch
-            for buffer in _used(instruction):
-                if buffer.launches is not None and not buffer.launches[0] <= launch <= buffer.launches[1]:
-                    yield SlotMisuse(
-                        f"dfp.{instruction.kind} uses buffer {buffer.name} in launch {launch}, which has its bytes in "
-                        f"launches {buffer.launches[0]} to {buffer.launches[1]}",
-                        location=instruction.location,
-                    )
+    for launch, _, instruction in program.instructions:
+        for buffer in _used(instruction):
+            if buffer.launches is not None and not buffer.launches[0] <= launch <= buffer.launches[1]:
+                yield SlotMisuse(
+                    f"dfp.{instruction.kind} uses buffer {buffer.name} in launch {launch}, which has its bytes in "
+                    f"launches {buffer.launches[0]} to {buffer.launches[1]}",
+                    location=instruction.location,
+                )
 
 
 def _used(instruction: Instruction) -> Iterator[Buffer]:
