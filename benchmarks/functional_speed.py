@@ -1,14 +1,15 @@
 """How long functional runs of dataflow programs take beside the KTIR executor, on the same arrays.
 
-    python -m benchmarks.functional_speed [--only NAME,..] [--repeat N] [--json FILE]
+    python -m benchmarks.functional_speed [--only TEXT,..] [--repeat N] [--json FILE]
         [--harness DIR --examples DIR]
 
 Kernels are those of ``spec/cases``, and with ``--harness``, the folder of the side-by-side harness for ktir-cpu, all of
-its cases, read from ``--examples``. Times are milliseconds of CPU time of this process with one thread, the least of
-some runs that take turns, from arrays in to arrays out. *run* is the functional run, *plain* and *checked* are the
-executor without and with checks. What needs no data is done before: *lower* is parsing and lowering, *prepare* putting
-the program's executions into batches. *once* is prepare and the first run together. Results are checked against what
-the case expects; the exit status is 1 where one is wrong.
+its cases, read from ``--examples``; with ``--only`` those that have one of the texts in their name. Times are
+milliseconds of CPU time of this process with one thread, the least of some runs that take turns, from arrays in to
+arrays out. *run* is the functional run, *plain* and *checked* are the executor without and with checks. What needs no
+data is done before: *lower* is parsing and lowering, *prepare* putting the program's executions into batches. *once* is
+prepare and the first run together. Results are checked against what the case expects; the exit status is 1 where one is
+wrong, 2 where nothing could be measured.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -114,10 +116,21 @@ def measured(kernel: Kernel, repeat: int) -> Measured:
     )
 
 
-def of_the_specification() -> Iterator[Kernel]:
+class NotFoundError(Exception):
+    """The kernels that were asked for are not where they should be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A kernel that is read when ``load`` is called."""
+
+    name: str
+    load: Callable[[], Kernel]
+
+
+def of_the_specification() -> list[Named]:
     """The conformance cases."""
-    for path in sorted((ROOT / "spec/cases").glob("*.ktir")):
-        yield _case(path)
+    return [Named(path.stem, partial(_case, path)) for path in sorted((ROOT / "spec/cases").glob("*.ktir"))]
 
 
 def _case(path: Path) -> Kernel:
@@ -143,14 +156,26 @@ def _case(path: Path) -> Kernel:
     )
 
 
-def of_the_peer(harness: Path, examples: Path) -> Iterator[Kernel]:
-    """The cases of ktir-cpu's example kernels."""
+def of_the_peer(harness: Path, examples: Path) -> list[Named]:
+    """The cases of ktir-cpu's example kernels. Raises :class:`NotFoundError` where one of the folders lacks them."""
+    if not (harness / "peer_cases.py").is_file():
+        raise NotFoundError(f"--harness: there is no peer_cases.py in {harness}")
     sys.path.insert(0, str(harness))
-    for case in import_module("peer_cases").CASES:
-        try:
-            yield _of_peer(case, case.text(str(examples)))
-        except ktir.KtirError as error:
-            print(f"{case.id:28}{type(error).__name__}: {error.message[:80]}")
+    cases = import_module("peer_cases").CASES
+    missing = sorted({case.file for case in cases if not (examples / case.file).is_file()})
+    if missing:
+        raise NotFoundError(f"--examples: {examples} lacks {len(missing)} of the kernels, such as {missing[0]}")
+    return [Named(case.id, partial(_read, case, examples)) for case in cases]
+
+
+def _read(case: Any, examples: Path) -> Kernel:
+    try:
+        text = case.text(str(examples))
+    except AssertionError as error:
+        raise NotFoundError(
+            f"--examples: {examples / case.file} is another version than case {case.id} is for"
+        ) from error
+    return _of_peer(case, text)
 
 
 def _of_peer(case: Any, text: str) -> Kernel:
@@ -170,34 +195,40 @@ def _of_peer(case: Any, text: str) -> Kernel:
     )
 
 
-def main(arguments: list[str]) -> int:
-    """Prints a line for each kernel and what is over the limit."""
-    parser = argparse.ArgumentParser(description="times functional runs beside the KTIR executor")
-    parser.add_argument("--only", default="", help="names of kernels, with commas between them")
-    parser.add_argument("--repeat", type=int, default=3, help="runs of each, of which the least time counts")
-    parser.add_argument("--json", type=Path, help="a file for the figures")
-    parser.add_argument("--harness", type=Path, help="the folder of the side-by-side harness for ktir-cpu")
-    parser.add_argument("--examples", type=Path, help="the examples of ktir-cpu")
+def options_of(arguments: list[str]) -> argparse.Namespace:
+    """The command line; exits with 2 where it makes no sense."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.functional_speed",
+        description="times functional runs of dataflow programs beside the KTIR executor",
+    )
+    parser.add_argument(
+        "--only", default="", metavar="TEXT,..", help="only kernels that have one of the texts in their name"
+    )
+    parser.add_argument("--repeat", type=int, default=3, metavar="N", help="of which the least time counts (default 3)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
+    parser.add_argument("--harness", type=Path, metavar="DIR", help="the side-by-side harness for ktir-cpu")
+    parser.add_argument("--examples", type=Path, metavar="DIR", help="the examples of ktir-cpu")
     options = parser.parse_args(arguments)
     if (options.harness is None) != (options.examples is None):
         parser.error("--harness and --examples go together")
-    sources = [of_the_specification()]
-    if options.harness is not None:
-        sources.append(of_the_peer(options.harness, options.examples))
-    only = {name for name in str(options.only).split(",") if name}
-    found: list[Measured] = []
-    print(
-        f"{'kernel':28}{'lower':>8}{'prepare':>9}{'run':>9}{'plain':>9}{'checked':>9}{'ratio':>7}{'checked':>8}{'once':>7}"
-    )
-    for source in sources:
-        for kernel in _runnable(source, only):
-            found.append(each := measured(kernel, options.repeat))
-            print(
-                f"{each.name:28}{each.lower:8.1f}{each.prepare:9.1f}{each.run:9.2f}{each.plain:9.2f}{each.checked:9.2f}"
-                f"{each.ratio:7.1f}{each.run / each.checked:8.1f}{(each.prepare + each.first) / each.plain:7.1f}"
-                + ("" if each.right else "  WRONG"),
-                flush=True,
-            )
+    if options.json is not None and not options.json.absolute().parent.is_dir():
+        parser.error(f"--json: no folder {options.json.absolute().parent}")
+    if options.repeat < 1:
+        parser.error("--repeat is at least 1")
+    return options
+
+
+def main(arguments: list[str]) -> int:
+    """Prints a line for each kernel and what is over the limit."""
+    options = options_of(arguments)
+    try:
+        named = of_the_specification()
+        if options.harness is not None:
+            named += of_the_peer(options.harness, options.examples)
+        found = [*_all_measured(chosen(named, options.only), options.repeat)]
+    except NotFoundError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     over = [each.name for each in found if each.ratio > LIMIT]
     print(f"{len(found)} kernels, over {LIMIT:g} times the executor without checks: {', '.join(over) or 'none'}")
     if options.json is not None:
@@ -205,17 +236,36 @@ def main(arguments: list[str]) -> int:
     return 0 if all(each.right for each in found) else 1
 
 
-def _runnable(kernels: Iterator[Kernel], only: set[str]) -> Iterator[Kernel]:
-    """Those that are asked for and have a dataflow program; of the others it is printed why they have none."""
-    for kernel in kernels:
-        if only and kernel.name not in only:
-            continue
+def chosen(named: list[Named], only: str) -> list[Named]:
+    """Those with one of the texts of ``only``, which commas part, in their name. Raises where no name has a text."""
+    texts = [text for text in only.split(",") if text]
+    for text in texts:
+        if not any(text in each.name for each in named):
+            names = ", ".join(each.name for each in named)
+            raise NotFoundError(f"--only: no kernel has {text!r} in its name; there are {names}")
+    return [each for each in named if not texts or any(text in each.name for text in texts)]
+
+
+def _all_measured(named: Iterable[Named], repeat: int) -> Iterator[Measured]:
+    """Measures and prints those that have a dataflow program; of the others it is printed why they have none."""
+    print(
+        f"{'kernel':28}{'lower':>8}{'prepare':>9}{'run':>9}{'plain':>9}{'checked':>9}{'ratio':>7}{'checked':>8}{'once':>7}"
+    )
+    for each in named:
         try:
+            kernel = each.load()
             kernel.lower()
         except ktir.KtirError as error:
-            print(f"{kernel.name:28}{type(error).__name__}: {error.message[:80]}")
-        else:
-            yield kernel
+            print(f"{each.name:28}{type(error).__name__}: {error.message[:80]}")
+            continue
+        row = measured(kernel, repeat)
+        print(
+            f"{row.name:28}{row.lower:8.1f}{row.prepare:9.1f}{row.run:9.2f}{row.plain:9.2f}{row.checked:9.2f}"
+            f"{row.ratio:7.1f}{row.run / row.checked:8.1f}{(row.prepare + row.first) / row.plain:7.1f}"
+            + ("" if row.right else "  WRONG"),
+            flush=True,
+        )
+        yield row
 
 
 if __name__ == "__main__":
