@@ -38,7 +38,7 @@ FLAGS = (
 )
 NOWHERE = "--host-resolver-rules=MAP * ~NOTFOUND"
 WIDTHS = (1600, 1100, 700)
-TABLES = ("units", "kernels", "byunit", "spots", "facts")
+TABLES = ("findings", "units", "kernels", "byunit", "spots", "facts")
 FIGURES = ("roofline", "scratchpad", "cores")
 LEAST_CONTRAST = 4.5
 LEAST_COLOURS = 12
@@ -152,7 +152,7 @@ def check(chromium: Browser, page: Path, pictures: Path | None) -> list[str]:
     try:
         if not chromium.ask("sorts"):
             wrong.append("a click on a heading does not sort")
-        if "works" not in chromium.ask("pointed"):
+        if "at work" not in chromium.ask("pointed"):
             wrong.append("the timeline tells nothing under the pointer")
     except RuntimeError as error:
         wrong.append(f"the page cannot be used: {error}")

@@ -28,7 +28,8 @@ from ktir.errors import LimitExceeded
 class Bound:
     """The bound of one launch in ticks, and the resource that sets it; ``ddr_bytes`` and ``ring_bytes`` are compulsory.
 
-    ``work``: what the launch asks of each compute unit.
+    ``work``: what the launch asks of each compute unit. ``ddr_requests``: bursts that the schedule asks of device
+    memory, ``ddr_ticks``: the least it needs for them, each at the sustained rate or the least time of a request.
     """
 
     launch: int
@@ -37,6 +38,8 @@ class Bound:
     ddr_bytes: int
     ring_bytes: int = 0
     work: tuple[Work, ...] = ()
+    ddr_requests: int = 0
+    ddr_ticks: int = 0
 
 
 def launch_bounds(program: Program, costs: dict[int, Cost]) -> list[Bound]:
@@ -64,6 +67,8 @@ class _Asked:
         self.sent: dict[_Box, int] = {}
         self.read: dict[int, _Words] = {}
         self.written: dict[int, _Words] = {}
+        self.moved: list[tuple[int, int, int]] = []
+        self.requesting: set[int] = set()
 
     def add(self, unit: str, cores: Sequence[int], instruction: Instruction, cost: Cost) -> None:
         times = sum(instruction.executions(core) for core in cores)
@@ -77,6 +82,9 @@ class _Asked:
             self.operations[key] = self.operations.get(key, 0) + times * cost.operations
         if cost.ring_bytes:
             self._send(cores, instruction, cost.ring_bytes)
+        if cost.requests and times:
+            self.moved.append((times, cost.ddr_bytes, cost.requests))
+            self.requesting |= {core for core in cores if instruction.executions(core)}
         for access in instruction.accesses:
             if not access.buffer.per_core and not access.indirect and times:
                 sides = self.written if access.writes else self.read
@@ -102,8 +110,25 @@ class _Asked:
             for (unit, kind, element), operations in sorted(self.operations.items())
             if operations
         )
-        ring = sum(self.sent.values())
-        return Bound(launch, terms[resource], resource if terms[resource] else "nothing", compulsory, ring, work)
+        return Bound(
+            launch,
+            terms[resource],
+            resource if terms[resource] else "nothing",
+            compulsory,
+            sum(self.sent.values()),
+            work,
+            sum(times * requests for times, _, requests in self.moved),
+            self._ddr_ticks(),
+        )
+
+    def _ddr_ticks(self) -> int:
+        """What device memory needs for all that moves, as it moves: one burst after the other, no turnaround."""
+        clock, memory = self.machine.clock, self.machine.global_memory
+        each = memory.request_time_ns(len(self.requesting)) * clock.ghz * clock.ticks_per_cycle
+        return sum(
+            max(ddr_ticks(self.machine, times * amount), int(times * requests * each))
+            for times, amount, requests in self.moved
+        )
 
 
 def _sends(instruction: Instruction, core: int) -> int:

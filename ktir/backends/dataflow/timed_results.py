@@ -50,6 +50,8 @@ def timing_of(simulation: Simulation, now: int) -> Timing:
             scratchpad=occupied(tenants, launch.number),
             units=spent[launch.number],
             work=bounds[launch.number].work,
+            ddr_requests=bounds[launch.number].ddr_requests,
+            ddr_ns=ns(bounds[launch.number].ddr_ticks),
         )
         for launch, stop, totals in counted
         if launch.number in bounds

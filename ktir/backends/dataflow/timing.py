@@ -87,7 +87,8 @@ class Tenant:
 @dataclass(frozen=True, slots=True)
 class LaunchTime:
     """One launch, from barrier to barrier. ``cores`` are those that had work; bytes are as moved, not as needed,
-    but for the compulsory ones. ``scratchpad`` are the bytes of a core's scratchpad that have a tenant."""
+    but for the compulsory ones. ``scratchpad`` are the bytes of a core's scratchpad that have a tenant.
+    ``ddr_requests`` are the bursts that device memory is asked for, ``ddr_ns`` the least time it needs for them."""
 
     launch: int
     cores: int
@@ -103,6 +104,8 @@ class LaunchTime:
     scratchpad: int
     units: tuple[UnitTotal, ...] = ()
     work: tuple[Work, ...] = ()
+    ddr_requests: int = 0
+    ddr_ns: float = 0.0
 
     @property
     def time_ns(self) -> float:

@@ -309,9 +309,9 @@ def cores_figure(report: Report) -> str:
     rows: dict[str, dict[int, list[UnitTime]]] = {}
     for unit in report.timing.units:
         rows.setdefault(unit.unit, {}).setdefault(unit.core, []).append(unit)
-    cores = sorted({core for cells in rows.values() for core in cells})
-    if not cores:
+    if not rows:
         return '<p class="none">No core does anything.</p>'
+    cores = range(max(report.machine.cores, 1 + max(core for cells in rows.values() for core in cells)))
     left, size, height = 76.0, max(4.0, min(36.0, 640 / len(cores))), 22
     place = {core: left + number * size for number, core in enumerate(cores)}
     parts = [

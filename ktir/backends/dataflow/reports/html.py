@@ -21,6 +21,7 @@ from ktir.location import Location
 MOST_INTERVALS = 60_000
 SCREEN_PIXELS = 4_000
 MOST_HOT_SPOTS = 40
+MOST_FINDINGS = 40
 
 Cell = tuple[str, str | float]
 """The content of a table's cell, and what a click on the heading sorts by."""
@@ -40,6 +41,7 @@ def as_html(report: Report) -> str:
         scratchpad=scratchpad_figure(report),
         cores=cores_figure(report),
         kernels=_kernels(report),
+        findings=_findings(report),
         unit_names="".join(f"<th>{escape(name)}</th>" for name in report.timing.shares),
         kernel_units=_kernel_units(report),
         units=_units(report),
@@ -78,7 +80,7 @@ def _cards(report: Report) -> str:
         ("modelled time", format_time(timing.total_ns), f"{ratio:.2f} times the bound" if ratio else ""),
         ("bound", format_time(timing.bound_ns), f"set by {timing.bound_by}"),
         ("device memory", format_bytes(moved), _of_compulsory(moved, timing.ddr_compulsory)),
-        ("ring", format_bytes(timing.ring), _of_compulsory(timing.ring, timing.ring_compulsory) or "between cores"),
+        ("networks", format_bytes(timing.ring), _of_compulsory(timing.ring, timing.ring_compulsory) or "between cores"),
         ("scratchpad", format_bytes(timing.scratchpad_used), f"{share:.0%} of what a core has"),
         ("launches", str(len(timing.launches)), f"on {report.machine.cores} cores"),
         *((name, f"{count:,}", "") for name, count in report.counts.items()),
@@ -167,9 +169,29 @@ def _units(report: Report) -> str:
         + "".join(f'<i class="{s}" style="width:{100 * share[s]:.2f}%" title="{s} {share[s]:.1%}"></i>' for s in STATES)
         + "</td>"
         + "".join(f"<td>{share[s]:.1%}</td>" for s in STATES)
-        + f"<td>{balance[name]:.2f}</td></tr>"
+        + f"<td>{balance[name]:.2f}</td><td>{escape(report.role(name))}</td></tr>"
         for name, share in report.timing.shares.items()
     )
+
+
+def _findings(report: Report) -> str:
+    """A row for each; one that says so where there is none."""
+    times = {launch.launch: launch.time_ns for launch in report.timing.launches}
+    most = max((each.lost_ns for each in report.findings), default=0.0) or 1.0
+    rows = [
+        _row(
+            [
+                (_bar(each.lost_ns / most) + format_time(each.lost_ns), each.lost_ns),
+                (f"{each.lost_ns / times[each.launch]:.0%}", each.lost_ns / times[each.launch]),
+                (escape(each.kernel or f"launch {each.launch}"), each.launch),
+                (escape(each.what), each.what),
+                (escape(each.remedy), each.remedy),
+                _place(each.location),
+            ]
+        )
+        for each in report.findings[:MOST_FINDINGS]
+    ]
+    return "".join(rows) or '<tr><td colspan="6">Each launch takes about as long as its bound.</td></tr>'
 
 
 def _hot_spots(report: Report) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +20,7 @@ from ktir.location import Location, location_data
 from ktir.machine.description import Machine
 
 if TYPE_CHECKING:
+    from ktir.backends.dataflow.reports.findings import Finding
     from ktir.backends.dataflow.reports.roofline import Roofline
 
 MODELLED = (
@@ -89,6 +90,23 @@ class Report:
 
         return roofline(self)
 
+    @cached_property
+    def findings(self) -> Sequence[Finding]:
+        """Why launches take longer than their bound, the costliest first."""
+        from ktir.backends.dataflow.reports.findings import findings
+
+        return findings(self)
+
+    def role(self, unit: str) -> str:
+        """What a unit is there for, in a few words: ``ddr to lx``, ``multiply-adds``."""
+        described = self.machine.units.get(unit)
+        if described is None:
+            return ""
+        if described.kind != "compute":
+            return f"{' and '.join(described.sources)} to {' and '.join(described.targets)}"
+        kinds = {"mac": "multiply-adds", "sfu_map": "vector operations"}
+        return " and ".join(name for operation, name in kinds.items() if operation in described.ops)
+
     def line(self, location: Location | None) -> str:
         """The line of KTIR that ``location`` is in, without indentation; empty where its text is not known."""
         lines = self._lines.get(location.file, []) if location is not None else []
@@ -118,6 +136,10 @@ class Report:
             "shares": {name: dict(share) for name, share in self.timing.shares.items()},
             "balance": dict(self.timing.balance),
             "roofline": self.roofline.data,
+            "findings": [
+                {**dataclasses.asdict(each), "location": location_data(each.location)} for each in self.findings
+            ],
+            "unit_roles": {name: self.role(name) for name in self.timing.shares},
             "counts": dict(self.counts),
             "notes": list(self.notes),
         }

@@ -26,8 +26,18 @@ MOST_HOT_SPOTS = 12
 MOST_KERNELS = 8
 """Kernels that are shown unit by unit and under the roofs: the slowest ones."""
 MOST_TENANTS = 8
-LEFT = ("kernel", "by", "unit", "operation", "line", "model", "tenant", "text")
+MOST_FINDINGS = 6
+WHY = "why, and what may help"
+ROLE = "what it does"
+LEFT = ("kernel", "by", "unit", "operation", "line", "model", "tenant", "text", WHY, ROLE)
 """Headings of columns that hold words."""
+
+
+WORDS = (
+    "busy: the unit works; starved: it waits for input or a barrier, or has ended; blocked: it waits for room in an "
+    "output; stalled: it waits for a resource that others hold. Balance: the busy time of the average core by that of "
+    "the busiest."
+)
 
 
 def as_text(report: Report) -> str:
@@ -39,8 +49,8 @@ def as_text(report: Report) -> str:
 
 def renderable(report: Report) -> RenderableType:
     """The same for a caller's own console."""
-    parts = [_summary, _kernels, _traffic, _units, _kernel_units, _roofline, _scratchpad, _hot_spots]
-    return Group(*(part(report) for part in parts), *(f"note: {note}" for note in report.notes))
+    parts = [_summary, _findings, _kernels, _traffic, _units, _kernel_units, _roofline, _scratchpad, _hot_spots]
+    return Group(*(part(report) for part in parts), *(f"note: {note}" for note in (*report.notes, WORDS)))
 
 
 def _table(title: str, *headings: str) -> Table:
@@ -61,8 +71,8 @@ def _summary(report: Report) -> Table:
         "bound": f"{format_time(timing.bound_ns)} by {timing.bound_by}",
         "device memory": f"{format_bytes(timing.ddr_read)} read, {format_bytes(timing.ddr_written)} written, "
         f"{format_multiple(moved, timing.ddr_compulsory)} the compulsory {format_bytes(timing.ddr_compulsory)}",
-        "ring": f"{format_bytes(timing.ring)}, {format_multiple(timing.ring, timing.ring_compulsory)} the compulsory "
-        f"{format_bytes(timing.ring_compulsory)}"
+        "networks": f"{format_bytes(timing.ring)}, {format_multiple(timing.ring, timing.ring_compulsory)} the "
+        f"compulsory {format_bytes(timing.ring_compulsory)}"
         if timing.ring
         else "0 B",
         "scratchpad, most per core": f"{format_bytes(timing.scratchpad_used)}, {share:.0%} of what a core has",
@@ -97,7 +107,7 @@ def _busy_share(total: UnitTotal) -> float:
 
 
 def _traffic(report: Report) -> Table:
-    table = _table("Bytes moved", "launch", "kernel", "read", "written", "of compulsory", "ring", "ring of compulsory")
+    table = _table("Bytes moved", "launch", "kernel", "read", "written", "of compulsory", "networks", "of compulsory")
     for launch, name, _ in report.launches:
         table.add_row(
             str(launch.launch),
@@ -112,10 +122,28 @@ def _traffic(report: Report) -> Table:
 
 
 def _units(report: Report) -> Table:
-    table = _table("Units, average over their instances", "unit", *STATES, "balance")
+    table = _table("Units, average over their instances", "unit", *STATES, "balance", ROLE)
     balance = report.timing.balance
     for name, share in report.timing.shares.items():
-        table.add_row(name, *(f"{share[state]:.1%}" for state in STATES), f"{balance[name]:.2f}")
+        table.add_row(name, *(f"{share[state]:.1%}" for state in STATES), f"{balance[name]:.2f}", report.role(name))
+    return table
+
+
+def _findings(report: Report) -> Table:
+    found = report.findings
+    more = f", the {MOST_FINDINGS} costliest; all are in the page and in JSON" if len(found) > MOST_FINDINGS else ""
+    table = _table(f"What takes longer than the bound{more}", "launch", "kernel", "lost", "of launch", WHY)
+    times = {launch.launch: launch.time_ns for launch in report.timing.launches}
+    for each in found[:MOST_FINDINGS]:
+        line = _short(report.line(each.location), 40)
+        place = f"\nmost of it: {_place(each.location)}  {line}" if each.location is not None else ""
+        table.add_row(
+            str(each.launch),
+            each.kernel,
+            format_time(each.lost_ns),
+            f"{each.lost_ns / times[each.launch]:.0%}",
+            f"{each.what}\n-> {each.remedy}{place}",
+        )
     return table
 
 
