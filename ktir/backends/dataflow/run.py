@@ -5,8 +5,9 @@ The host's part is here: dense arrays are copied to and from laid-out buffers, p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import ml_dtypes
@@ -55,11 +56,16 @@ class Runner:
         size = -(-self.lowered.ddr_bytes // ALIGNMENT) * ALIGNMENT
         Arena("device", limit=max_bytes).require_room(size)
         ddr = Arena.over("device", np.empty(size, np.uint8), granule=1)
-        placed = place_arguments(self.lowered, arguments, ddr)
-        for start, stop in gaps(placed, size):
+        filled = place_arguments(self.lowered, arguments, ddr)
+        for start, stop in gaps(filled, size):
             ddr.bytes[start:stop] = POISON
-        statistics = self.prepared.run(ddr, initialised=placed)
-        return Result({output.name: read_back(output, ddr) for output in self.lowered.outputs}, statistics)
+        statistics = self.prepared.run(ddr, initialised=filled)
+        placed, outputs = self.lowered.outputs, dict[str, Array]()
+        stays = _most([each for each in placed if each.layout is None], size)
+        for each in placed:
+            array = read_back(each, ddr)
+            outputs[each.name] = array if stays or each.layout is not None else array.copy()
+        return Result(outputs, statistics)
 
 
 def run(
@@ -110,10 +116,21 @@ def place_arguments(lowered: LoweredProgram, arguments: Mapping[str, Array], ddr
     return filled
 
 
+def _most(dense: Iterable[Placed], size: int) -> bool:
+    """Whether arrays are half of ``size`` bytes at least, and no two have bytes in common.
+
+    A first touch of fresh memory costs as much as some operations on it, so results may stay where they are; but not
+    where a small one would keep all of a large memory alive.
+    """
+    spans = sorted((each.offset, each.offset + each.size) for each in dense)
+    apart = all(first[1] <= second[0] for first, second in pairwise(spans))
+    return apart and 2 * sum(stop - start for start, stop in spans) >= size
+
+
 def read_back(placed: Placed, ddr: Arena) -> Array:
-    """The logical elements of an array in device memory."""
+    """The logical elements of an array in device memory: where they lie, if they are dense there."""
     dtype = DTYPES[placed.element]
-    content = ddr.bytes[placed.offset : placed.offset + placed.size].copy().view(dtype)
+    content = ddr.bytes[placed.offset : placed.offset + placed.size].view(dtype)
     if placed.layout is None:
         return content.reshape(placed.shape)
     return content[_places(placed.layout)].reshape(placed.shape)

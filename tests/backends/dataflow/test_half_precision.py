@@ -1,6 +1,10 @@
-"""Conversions between f32 and f16 give the bits that numpy gives, whatever is converted together."""
+"""Conversions between f32 and f16 give numpy's bits, whatever is converted together, with torch and without."""
+
+import sys
+from collections.abc import Iterator
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -11,6 +15,15 @@ from tests.settings import examples
 HALVES = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
 MANY = 40_000
 """Elements of more than one block."""
+
+
+@pytest.fixture(params=["with torch", "without"], scope="module", autouse=True)
+def process(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A process that has torch, and one that has not."""
+    torch = pytest.importorskip("torch")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "torch", torch if request.param == "with torch" else None)
+        yield
 
 
 def bits(values: np.ndarray) -> np.ndarray:
@@ -29,6 +42,10 @@ def agrees(singles: np.ndarray) -> None:
 def test_every_half_is_its_single() -> None:
     assert np.array_equal(bits(to_single(HALVES)), bits(HALVES.astype(np.float32)))
     assert np.array_equal(bits(to_half(HALVES.astype(np.float32))), bits(HALVES))
+    numbers = HALVES[np.isfinite(HALVES)]
+    numbers.flags.writeable = False
+    assert np.array_equal(bits(to_single(numbers)), bits(numbers.astype(np.float32)))
+    assert np.array_equal(bits(to_single(numbers[::-3])), bits(numbers[::-3].astype(np.float32)))
 
 
 def test_around_every_half_and_every_halfway_point() -> None:
