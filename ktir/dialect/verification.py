@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, AnyFloat, DenseArrayBase, ModuleOp
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 from xdsl.traits import NoTerminator
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.type import get_element_type_or_self
@@ -95,7 +95,7 @@ def _definitions(block: Block) -> Iterator[SSAValue]:
 
 def _is_in_graph(value: SSAValue) -> bool:
     """Whether ``value`` is defined directly in a module, where order has no meaning."""
-    return isinstance(value.owner, Operation) and isinstance(value.owner.parent_op(), ModuleOp)
+    return isinstance(value, OpResult) and isinstance(value.op.parent_op(), ModuleOp)
 
 
 def _fault(op: Operation, message: str) -> VerifyError:

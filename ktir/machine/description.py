@@ -67,13 +67,16 @@ class Scope:
     count: int
 
 
+MemoryKind = Literal["dram", "scratchpad", "accumulator"]
+
+
 @dataclass(frozen=True, slots=True)
 class Memory:
     """A memory. Sizes in bytes; ports in bytes per cycle, 0 where the memory has no such port."""
 
     name: str
     scope: str
-    kind: Literal["dram", "scratchpad", "accumulator"]
+    kind: MemoryKind
     size: int
     usable: int
     word: int = 1

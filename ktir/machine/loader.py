@@ -22,20 +22,25 @@ from ktir.machine.description import (
     ElementType,
     Machine,
     Memory,
+    MemoryKind,
     Net,
     Provenance,
     Queue,
     Scope,
     Topology,
     Unit,
+    UnitKind,
 )
 from ktir.machine.schema import (
     CALIBRATION,
     CHECK,
     CLOCK,
     HOST,
+    INSTANCES,
     LIMITS,
     MEMORY,
+    MOST,
+    MOST_INSTANCES,
     NET,
     QUEUE,
     SCHEMA_VERSION,
@@ -70,7 +75,10 @@ def parse_bytes(text: str | int) -> int:
     match = _SIZE.fullmatch(text)
     if match is None:
         raise MachineFileError(f"{text!r} is no size", remedy="write a number of bytes or, say, 64MiB")
-    return round(float(match[1]) * _UNIT_BYTES[match[2]])
+    try:
+        return round(float(match[1]) * _UNIT_BYTES[match[2]])
+    except OverflowError:
+        raise MachineFileError(f"{text!r} is no size that a machine has") from None
 
 
 def available() -> tuple[str, ...]:
@@ -263,7 +271,7 @@ class _Builder:
                     raise self.fail(f"{path}.{key}: expected {schema.structure[key].__name__}, got {raw!r}")
                 found[key] = raw
             elif key in schema.values:
-                found[key] = self._value(f"{path}.{key}", raw, schema.values[key])
+                found[key] = self._value(f"{path}.{key}", raw, schema.values[key], zero=key in schema.may_be_zero)
             elif not (path.startswith("unit.") and key == "issues"):
                 raise self.fail(f"unknown key {path}.{key}")
         missing = (schema.structure.keys() | schema.values.keys()) - found.keys() - schema.optional
@@ -271,7 +279,7 @@ class _Builder:
             raise self.fail(f"{path} lacks {sorted(missing)}")
         return found
 
-    def _value(self, path: str, raw: object, kind: ValueKind) -> Any:
+    def _value(self, path: str, raw: object, kind: ValueKind, *, zero: bool) -> Any:
         if not isinstance(raw, dict) or not {"v", "src", "conf"} <= cast("Table", raw).keys():
             raise self.fail(f"{path} has no source and confidence", remedy="write { v = .., src = .., conf = .. }")
         value = cast("Table", raw)
@@ -279,33 +287,45 @@ class _Builder:
         if unknown:
             raise self.fail(f"unknown key {path}.{min(unknown)}")
         self._record(path, value)
-        return self._number(path, value["v"], kind)
+        return self._number(path, value["v"], kind, zero=zero)
 
     def _record(self, path: str, value: Table) -> None:
         source, confidence = value.get("src"), value.get("conf")
         sources = self._sub("sources")
+        if not isinstance(source, str) or not isinstance(confidence, str):
+            raise self.fail(f"{path}: src and conf are names, got {source!r} and {confidence!r}")
         if source != "override" and source not in sources:
             raise self.fail(f"{path}: source {source!r} is not listed in [sources]")
         if confidence not in get_args(Confidence):
             raise self.fail(f"{path}: confidence {confidence!r} is none of {', '.join(get_args(Confidence))}")
-        title = str(sources.get(str(source), source))
+        title = str(sources.get(source, source))
         self.provenance[path] = Provenance(title, cast("Confidence", confidence), str(value.get("note", "")))
 
-    def _number(self, path: str, value: object, kind: ValueKind) -> Any:
+    def _number(self, path: str, value: object, kind: ValueKind, *, zero: bool) -> Any:
         if kind == "bytes" and isinstance(value, str | int) and not isinstance(value, bool):
-            return parse_bytes(value)
+            return self._in_range(path, parse_bytes(value), zero=zero)
         if kind == "integer" and isinstance(value, int) and not isinstance(value, bool):
-            return self._not_negative(path, value)
+            return self._in_range(path, value, zero=zero)
         if kind == "number" and isinstance(value, int | float) and not isinstance(value, bool):
-            return self._not_negative(path, value)
+            return self._in_range(path, value, zero=zero)
         if kind == "table" and isinstance(value, dict):
             entries = cast("Table", value)
-            return {name: self._number(f"{path}.{name}", entry, "number") for name, entry in entries.items()}
+            return {
+                name: self._number(f"{path}.{name}", entry, "number", zero=False) for name, entry in entries.items()
+            }
         raise self.fail(f"{path}: expected {kind}, got {value!r}")
 
-    def _not_negative(self, path: str, value: float) -> float:
+    def _in_range(self, path: str, value: float, *, zero: bool) -> float:
         if value < 0:
             raise self.fail(f"{path} is negative")
+        if not value and not zero:
+            raise self.fail(
+                f"{path} is zero", remedy="a machine without it leaves the key out, where it may be left out"
+            )
+        if not value <= MOST:
+            raise self.fail(f"{path} is {value}, beyond {MOST}")
+        if path.rpartition(".")[2] in INSTANCES and value > MOST_INSTANCES:
+            raise self.fail(f"{path} is {value}, of {MOST_INSTANCES} at most")
         return value
 
     def _defaulted(self, group: str) -> Table:
@@ -324,7 +344,8 @@ class _Builder:
             ):
                 raise self.fail(f"dtype.{name}: expected bits and, optionally, rate_as")
             keys = cast("Table", entry)
-            found[name] = ElementType(name, int(keys["bits"]), str(keys.get("rate_as", name)))
+            bits = self._number(f"dtype.{name}.bits", keys["bits"], "integer", zero=False)
+            found[name] = ElementType(name, bits, str(keys.get("rate_as", name)))
         return found
 
     def _spaces(self) -> dict[str, str]:
@@ -334,19 +355,36 @@ class _Builder:
         return spaces
 
     def _memory(self, name: str, keys: Table) -> Memory:
-        requests = sorted((int(count), float(time)) for count, time in keys.pop("request_ns", {}).items())
+        steps = keys.pop("request_ns", {})
+        if not all(count.isdecimal() for count in steps):
+            raise self.fail(f"memory.{name}.request_ns: expected numbers of cores, got {', '.join(steps)}")
+        requests = sorted((int(count), float(time)) for count, time in steps.items())
+        self._one_of(f"memory.{name}.kind", keys["kind"], get_args(MemoryKind))
         return Memory(name=name, usable=keys.pop("usable", keys["size"]), request_ns=tuple(requests), **keys)
 
     def _unit(self, name: str, keys: Table) -> Unit:
-        issues = dict(self._sub("unit")[name].get("issues", {}))
+        issues = self._sub("unit")[name].get("issues", {})
+        if not isinstance(issues, dict):
+            raise self.fail(f"unit.{name}.issues is not a section")
+        issues = cast("Table", issues)
         if issues:
             self._record(f"unit.{name}.issues", issues)
-        counts = {op: entry for op, entry in issues.items() if op not in ("src", "conf", "note")}
-        if not all(isinstance(count, int) and count >= 0 for count in counts.values()):
-            raise self.fail(f"unit.{name}.issues: expected whole numbers")
-        whole = {
-            row: {dtype: int(rate) for dtype, rate in keys.pop(row, {}).items()} for row in ("mac_per_cycle", "lanes")
+        counts = {
+            op: self._number(f"unit.{name}.issues.{op}", entry, "integer", zero=True)
+            for op, entry in issues.items()
+            if op not in ("src", "conf", "note")
         }
+        whole = {
+            row: {
+                dtype: self._number(f"unit.{name}.{row}.{dtype}", rate, "integer", zero=False)
+                for dtype, rate in keys.pop(row, {}).items()
+            }
+            for row in ("mac_per_cycle", "lanes")
+        }
+        self._one_of(f"unit.{name}.kind", keys["kind"], get_args(UnitKind))
+        for key in ("from", "to", "ops"):
+            if not all(isinstance(place, str) for place in keys[key]):
+                raise self.fail(f"unit.{name}.{key}: expected names, got {keys[key]!r}")
         return Unit(
             name=name,
             sources=tuple(keys.pop("from")),
@@ -358,12 +396,16 @@ class _Builder:
         )
 
     def _net(self, name: str, keys: Table) -> Net:
-        kinds = get_args(Topology)
-        if keys["kind"] not in kinds:
-            raise self.fail(f"net.{name}: kind {keys['kind']!r} is none of {', '.join(kinds)}")
+        self._one_of(f"net.{name}.kind", keys["kind"], get_args(Topology))
         if (keys["kind"] == "mesh") != bool(keys.get("columns")):
             raise self.fail(f"net.{name}: a mesh, and nothing else, has columns")
+        if keys["directions"] not in (1, 2):
+            raise self.fail(f"net.{name}.directions: {keys['directions']} is neither 1 nor 2")
         return Net(name=name, **keys)
+
+    def _one_of(self, path: str, value: object, choices: tuple[str, ...]) -> None:
+        if value not in choices:
+            raise self.fail(f"{path}: {value!r} is none of {', '.join(choices)}")
 
     # ------------------------------------------------------------------------------------------------------ consistency
 
@@ -374,6 +416,12 @@ class _Builder:
         mentioned |= set(machine.spaces.values())
         if not mentioned <= places:
             raise self.fail(f"{sorted(mentioned - places)} are neither memory nor unit nor network")
+        if not set(machine.spaces.values()) <= machine.memories.keys():
+            raise self.fail("space: global and ct_local are memories")
+        if not machine.global_memory.sustained_gbs:
+            raise self.fail(f"memory.{machine.global_memory.name}.sustained_gbs is missing: it is the global space")
+        if "core" not in machine.scopes:
+            raise self.fail("scope.core is missing")
         scopes = {"device", *machine.scopes}
         used = {thing.scope for thing in (*machine.memories.values(), *machine.units.values())}
         if not used <= scopes:

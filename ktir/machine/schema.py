@@ -16,11 +16,23 @@ ValueKind = Literal["integer", "number", "bytes", "table"]
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Keys of one section: ``structure`` maps a name to its Python type, ``values`` to the kind of number."""
+    """Keys of one section: ``structure`` maps a name to its Python type, ``values`` to the kind of number.
+
+    Numbers are positive, but for those in ``may_be_zero``, which then stand for no time or no limit.
+    """
 
     structure: Mapping[str, type]
     values: Mapping[str, ValueKind]
     optional: frozenset[str] = frozenset()
+    may_be_zero: frozenset[str] = frozenset()
+
+
+MOST = (1 << 63) - 1
+"""The largest number: addresses and times have 64 bits."""
+MOST_INSTANCES = 1 << 16
+"""How often a part may exist: each instance is simulated."""
+INSTANCES = frozenset({"count", "servers", "columns"})
+"""The keys that say how often a part exists."""
 
 
 CLOCK = Section({}, {"ghz": "number", "ticks_per_cycle": "integer"})
@@ -62,6 +74,7 @@ MEMORY = Section(
             "servers",
         }
     ),
+    may_be_zero=frozenset({"span_limit", "burst", "read_port", "write_port", "turnaround_ns", "latency_ns"}),
 )
 
 UNIT = Section(
@@ -92,19 +105,30 @@ UNIT = Section(
             "reduce_latency",
         }
     ),
+    may_be_zero=frozenset({"bytes_per_cycle", "descriptor_dims", "fill_cycles", "reduce_latency"}),
 )
 
-QUEUE = Section({"from": str, "to": str}, {"width": "bytes", "depth": "integer", "latency": "integer"})
+QUEUE = Section(
+    {"from": str, "to": str},
+    {"width": "bytes", "depth": "integer", "latency": "integer"},
+    may_be_zero=frozenset({"latency"}),
+)
 
 NET = Section(
     {"kind": str, "nodes": str},
     {"width": "bytes", "directions": "integer", "hop_cycles": "integer", "depth": "integer", "columns": "integer"},
     optional=frozenset({"columns"}),
+    may_be_zero=frozenset({"hop_cycles"}),
 )
 
 HOST = Section({}, {"pcie_gbs": "number"})
 
-LIMITS = Section({}, {"program_bytes": "bytes", "loop_count": "integer"}, optional=frozenset({"loop_count"}))
+LIMITS = Section(
+    {},
+    {"program_bytes": "bytes", "loop_count": "integer"},
+    optional=frozenset({"loop_count"}),
+    may_be_zero=frozenset({"loop_count"}),
+)
 
 CHECK = Section({}, {"flop_per_cycle_core": "table"}, optional=frozenset({"flop_per_cycle_core"}))
 

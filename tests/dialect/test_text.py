@@ -117,6 +117,9 @@ def test_old_index_views_without_names_are_read_only_where_there_is_one_reading(
 FAULTS = {
     "  %0 = arith.addi %x, %y : index": (ParseError, "%y", 2),
     "  %0 = arith.addi %x, %0 : index": (VerifyError, "does not dominate", 2),
+    "  func.func @g() {\n    %1 = arith.addi %0, %0 : index\n    func.return\n  }\n  %0 = arith.constant 1 : index": (
+        (VerifyError, "does not dominate", 3)
+    ),
     "  %0 = foo.bar %x : index": (ParseError, "foo.bar", 2),
     "  %0 = arith.addi %x, %x : i32": (ParseError, "type", 2),
     "  %0, %1 = arith.addi %x, %x : index": (ParseError, "results", 2),

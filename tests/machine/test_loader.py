@@ -1,5 +1,6 @@
 """Machine files are read strictly: nothing unknown, nothing without a source; presets and overrides work as told."""
 
+import re
 from collections.abc import Callable
 from importlib import resources
 from typing import get_args
@@ -121,6 +122,26 @@ FAULTS: list[tuple[str, Callable[[str], str], str]] = [
     ("no such place", lambda text: text.replace('from = ["ddr"]', 'from = ["dram"]', 1), "neither memory"),
     ("broken identity", lambda text: text.replace("dl16 = 512", "dl16 = 500", 1), "operations per cycle and core"),
     ("no such size", lambda text: text.replace('"2MiB"', '"2 heaps"'), "no size"),
+    ("endless size", lambda text: text.replace('"2MiB"', '"' + "9" * 400 + 'MiB"'), "no size that a machine has"),
+    ("negative size", lambda text: text.replace('"2MiB"', "-1"), "negative"),
+    ("huge size", lambda text: text.replace('"112GiB"', '"99999999999GiB"'), "beyond"),
+    ("no number", lambda text: text.replace("v = 100.0", "v = nan"), "latency_ns is nan"),
+    ("infinite", lambda text: text.replace("v = 100.0", "v = inf"), "latency_ns is inf"),
+    ("no ticks", lambda text: text.replace("ticks_per_cycle = { v = 16", "ticks_per_cycle = { v = 0"), "cycle is zero"),
+    ("no width", lambda text: text.replace("width = { v = 128", "width = { v = 0", 1), "width is zero"),
+    ("a row of no rate", lambda text: text.replace("dl16 = 64, f32 = 32", "dl16 = 0, f32 = 32"), "dl16 is zero"),
+    ("half a lane", lambda text: text.replace("dl16 = 64, f32 = 32", "dl16 = 0.5, f32 = 32"), "expected integer"),
+    ("bits of another type", lambda text: text.replace("bits = 64", 'bits = "many"', 1), "expected integer"),
+    ("three ways", lambda text: text.replace("directions = { v = 2", "directions = { v = 3", 1), "neither 1 nor 2"),
+    ("too many cores", lambda text: text.replace("count = { v = 32", "count = { v = 1000000000", 1), "at most"),
+    ("a source that is no name", lambda text: text.replace('src = "superdsc"', "src = []", 1), "are names"),
+    ("kind of memory", lambda text: text.replace('kind = "dram"', 'kind = "tape"'), "none of dram"),
+    ("kind of unit", lambda text: text.replace('kind = "load"', 'kind = "lode"', 1), "none of load"),
+    ("memory without a rate", lambda text: re.sub("sustained_gbs = .*", "", text, count=1), "sustained_gbs is missing"),
+    ("a space that is a unit", lambda text: text.replace('global = "ddr"', 'global = "pe"'), "are memories"),
+    ("no cores", lambda text: text.replace("[scope.core]", "[scope.cores]"), "scope.core is missing"),
+    ("places that are no names", lambda text: text.replace('from = ["ddr"]', "from = [1]", 1), "expected names"),
+    ("cores that are no number", lambda text: text.replace("{ 1 = 8.75", "{ one = 8.75"), "expected numbers of cores"),
 ]
 
 

@@ -2,6 +2,8 @@
 
 Found from footprints, without looking at order. A program without any needs no further thought; for the rest, order
 decides: by vector clocks over the tokens (:mod:`verify_races`) and over the data (:mod:`functional`).
+
+*Tiles*: a ring of tiles by number, and the core that it is on, or -1 for one in device memory.
 """
 
 from __future__ import annotations
@@ -14,8 +16,9 @@ from typing import cast
 import numpy as np
 
 from ktir.backends.dataflow.expression import Linear
-from ktir.backends.dataflow.footprint import Intervals, joined, meeting, union
+from ktir.backends.dataflow.footprint import Footprints, Intervals, joined, meeting, union
 from ktir.backends.dataflow.touched import Region, Touch
+from ktir.backends.dataflow.unit_program import Buffer, Program
 from ktir.dialect import dfp
 
 
@@ -28,6 +31,34 @@ def contested(touched: Sequence[Touch]) -> dict[Region, Intervals]:
     for (region, _), group in groups.items():
         found[region].extend(_contested(group))
     return {region: union(parts) for region, parts in found.items() if parts}
+
+
+Tiles = tuple[int, int]
+
+
+def tiles_of(buffer: Buffer, core: int) -> Tiles:
+    """The ring of tiles that ``core`` uses."""
+    return buffer.number, core if buffer.per_core else -1
+
+
+def filled_by_several(program: Program) -> dict[Tiles, Buffer]:
+    """The rings of tiles in which two producers write the same bytes, perhaps of different tiles."""
+    known = Footprints()
+    written: defaultdict[Tiles, dict[tuple[int, int], list[Intervals]]] = defaultdict(dict)
+    buffers: dict[Tiles, Buffer] = {}
+    for code in program.units:
+        for instruction in code.instructions:
+            for access in instruction.accesses:
+                for core in code.cores if access.writes and access.buffer.slots else ():
+                    place = tiles_of(access.buffer, core)
+                    buffers[place] = access.buffer
+                    found = known.of(access, instruction.space(core)).intervals
+                    written[place].setdefault((core, code.number), []).append(found)
+    return {
+        place: buffers[place]
+        for place, parts in written.items()
+        if len(parts) > 1 and _overlaps([union(each) for each in parts.values()])
+    }
 
 
 def _contested(group: Sequence[Touch]) -> list[Intervals]:

@@ -36,6 +36,13 @@ from ktir.dialect.locations import location_of, text_place_of
 from ktir.errors import FunctionNotFound, NotCapable, VerifyError
 from ktir.machine import Machine
 
+_MOST_ITERATIONS: Final = (1 << 63) - 1
+"""Iterations of a loop: an index has 64 bits."""
+
+
+def _largest(number: PerCore) -> int:
+    return number if isinstance(number, int) else max(number)
+
 
 def find_program(module: Operation) -> dfp.ProgramOp:
     """The only ``dfp.program`` of ``module``, or ``module`` itself if it is one."""
@@ -95,11 +102,18 @@ class _Compiler:
     def _buffer(self, op: dfp.BufferOp) -> Buffer:
         if op.memory.data not in self.machine.memories:
             raise NotCapable(f"{self.machine.name} has no memory {op.memory.data}", location=location_of(op))
+        per_core = self.machine.memory(op.memory.data).scope != "device"
+        if per_core and op.base is not None:
+            raise VerifyError(
+                f"buffer {op.sym_name.data} of {op.memory.data} begins at a symbol, an address of device memory",
+                location=location_of(op),
+                remedy="give it an offset alone",
+            )
         return Buffer(
             number=len(self.buffers),
             name=op.sym_name.data,
             memory=op.memory.data,
-            per_core=self.machine.memory(op.memory.data).scope != "device",
+            per_core=per_core,
             offset=op.offset.value.data,
             size=op.bytes.value.data,
             slots=op.slot_count,
@@ -159,6 +173,11 @@ class _UnitCompiler:
         count = self.expression(op.count)
         if not isinstance(count, Linear) or count.terms:
             raise VerifyError("the count of a dfp.for is a constant of the core", location=location_of(op))
+        if _largest(count.constant) > _MOST_ITERATIONS:
+            raise VerifyError(
+                f"a loop of {_largest(count.constant)} iterations, of {_MOST_ITERATIONS} at most",
+                location=location_of(op),
+            )
         depth = len(self.counts)
         self.code.depth = max(self.code.depth, depth + 1)
         start = len(self.code.nodes)

@@ -11,10 +11,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ktir.backends.dataflow.footprint import Footprint, Footprints
-from ktir.backends.dataflow.unit_program import Access, Instruction, Program, UnitCode
+from ktir.backends.dataflow.unit_program import Access, Buffer, Instruction, Program, UnitCode
 
 Region = tuple[str, int]
-"""Name of the memory, and the core, or -1 for the device."""
+"""Name of the memory, and the core, or -1 for the device. Buffers at a symbol have a region of their own, from the
+symbol on: a launch keeps them apart from others (:mod:`launch_symbols <ktir.backends.dataflow.launch_symbols>`)."""
+
+
+def region_of(buffer: Buffer, core: int) -> Region:
+    """Where ``core`` finds ``buffer``."""
+    memory = buffer.memory if buffer.base is None else f"{buffer.memory} at {buffer.base.name}"
+    return memory, core if buffer.per_core else -1
 
 
 @dataclass(frozen=True)
@@ -41,11 +48,10 @@ def touches(program: Program) -> Iterator[Touch]:
     for launch, code, instruction in program.instructions:
         spaces = {core: instruction.space(core) for core in (code.cores if instruction.accesses else ())}
         for access in instruction.accesses:
-            if access.buffer.slots or access.buffer.base is not None:
+            if access.buffer.slots:
                 continue
             for core in code.cores:
                 found = known.of(access, spaces[core])
                 if len(found.intervals):
                     moved = Footprint(found.intervals + access.buffer.offset, found.exact)
-                    region = (access.buffer.memory, core if access.buffer.per_core else -1)
-                    yield Touch(region, launch, core, code, instruction, access, moved)
+                    yield Touch(region_of(access.buffer, core), launch, core, code, instruction, access, moved)

@@ -1,4 +1,4 @@
-"""V3: over the whole program what is pushed is popped and what is sent arrives.
+"""V3: over the whole program what is pushed is popped, as elements of the same types, and what is sent arrives.
 
 Counted symbolically: an instruction contributes its amount times the product of the counts of the loops around it, for
 each core and corelet apart, and so often as the conditions around it hold.
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from ktir.backends.dataflow.expression import Expression
 from ktir.backends.dataflow.iteration_space import Space
 from ktir.backends.dataflow.unit_program import Program
-from ktir.errors import KtirError, QueueImbalance
+from ktir.errors import KtirError, QueueImbalance, QueueMisuse
 from ktir.location import Location
 
 
@@ -30,9 +30,11 @@ class _Side:
     vectors: int = 0
     elements: int = 0
     last: Location | None = None
+    types: set[str] = field(default_factory=set[str])
 
-    def add(self, times: int, vectors: int, elements: int, location: Location | None) -> None:
+    def add(self, times: int, vectors: int, elements: int, location: Location | None, element: str) -> None:
         if times:
+            self.types.add("i64" if element == "index" else element)
             self.vectors += times * vectors
             self.elements += times * elements
             self.last = location
@@ -52,14 +54,15 @@ def _queue_faults(program: Program) -> Iterator[KtirError]:
                 times = instruction.executions(core)
                 for flow in instruction.pushes:
                     side = sides[flow.queue.number, core, code.corelet].pushed
-                    side.add(times, flow.vectors, flow.elements, instruction.location)
+                    side.add(times, flow.vectors, flow.elements, instruction.location, flow.element)
                 for flow in instruction.pops:
                     side = sides[flow.queue.number, core, code.corelet].popped
-                    side.add(times, flow.vectors, flow.elements, instruction.location)
+                    side.add(times, flow.vectors, flow.elements, instruction.location, flow.element)
     reported: set[int] = set()
     for (number, core, corelet), both in sorted(sides.items()):
         pushed, popped = both.pushed, both.popped
-        if (pushed.vectors, pushed.elements) == (popped.vectors, popped.elements) or number in reported:
+        balanced = (pushed.vectors, pushed.elements) == (popped.vectors, popped.elements)
+        if (balanced and pushed.types == popped.types) or number in reported:
             continue
         reported.add(number)
         queue = program.queues[number]
@@ -68,6 +71,14 @@ def _queue_faults(program: Program) -> Iterator[KtirError]:
             for place, note in ((pushed.last, "last push"), (popped.last, "last pop"))
             if place is not None
         )
+        if balanced:
+            yield QueueMisuse(
+                f"queue {queue.name} of core {core} corelet {corelet}: {queue.source} pushes elements of "
+                f"{', '.join(sorted(pushed.types))}, {queue.target} pops {', '.join(sorted(popped.types))}",
+                location=popped.last,
+                related=related,
+            )
+            continue
         yield QueueImbalance(
             f"queue {queue.name} of core {core} corelet {corelet}: {queue.source} pushes {pushed.vectors} vectors "
             f"({pushed.elements} elements), {queue.target} pops {popped.vectors} ({popped.elements} elements)",
@@ -84,14 +95,14 @@ def _channel_faults(program: Program) -> Iterator[KtirError]:
             link = instruction.link
             if link is None:
                 continue
-            box = instruction.accesses[0].box
+            box, element = instruction.accesses[0].box, instruction.accesses[0].element
             vectors = -(-box.bytes // program.machine.stick_bytes)
             for core in code.cores:
                 space = instruction.space(core)
                 for peer, times in _peers(space, link.sources).items():
-                    received[link.net, peer, core].add(times, vectors, box.elements, instruction.location)
+                    received[link.net, peer, core].add(times, vectors, box.elements, instruction.location, element)
                 for peer, times in _peers(space, link.targets).items():
-                    sent[link.net, core, peer].add(times, vectors, box.elements, instruction.location)
+                    sent[link.net, core, peer].add(times, vectors, box.elements, instruction.location, element)
     for net, source, target in sorted({*sent, *received}):
         given, taken = sent[net, source, target], received[net, source, target]
         if (given.vectors, given.elements) != (taken.vectors, taken.elements):

@@ -1,7 +1,8 @@
 """V7 and V8: buffers fit their memories and do not share bytes; descriptors stay in their buffers and are aligned.
 
 Two buffers of a scratchpad may stand on the same bytes only if both say in which launches they live and the two ranges
-have no launch in common.
+have no launch in common. The same holds for a ring of tiles in device memory and whatever else is there; plain buffers
+of device memory may overlap, for what is touched there is told by address.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import cast
 
 from ktir.backends.dataflow.expression import Expression, Linear
+from ktir.backends.dataflow.touched import region_of
 from ktir.backends.dataflow.unit_program import Access, Buffer, Instruction, Program, UnitCode
 from ktir.dialect import dfp
 from ktir.errors import CapacityExceeded, DescriptorOutOfBounds, KtirError
@@ -52,12 +54,14 @@ def _placement_faults(program: Program) -> Iterator[KtirError]:
 
 
 def _overlap_faults(program: Program) -> Iterator[KtirError]:
-    local = sorted((b for b in program.buffers if b.per_core), key=lambda buffer: (buffer.memory, buffer.offset))
+    ordered = sorted(program.buffers, key=lambda buffer: (region_of(buffer, 0), buffer.offset))
     live: list[Buffer] = []
-    for buffer in local:
-        live = [other for other in live if other.memory == buffer.memory and other.extent[1] > buffer.offset]
+    for buffer in ordered:
+        region = region_of(buffer, 0)
+        live = [other for other in live if region_of(other, 0) == region and other.extent[1] > buffer.offset]
         for other in live:
-            if not _at_other_times(buffer, other):
+            exclusive = buffer.per_core or buffer.slots or other.slots
+            if exclusive and not _at_other_times(buffer, other):
                 place = other.location
                 yield CapacityExceeded(
                     f"buffer {buffer.name} at bytes {list(buffer.extent)} overlaps {other.name} at "

@@ -1,7 +1,8 @@
 """V10: cores that talk to each other agree: on element types, on who sends to whom, and on the order of a chain.
 
 How much is sent and received is a matter of V3, whether it can all be under way at once one of V4. Here: a pair of
-cores exchanges elements of one type at a time; a message to several cores names each of them once and not the sender;
+cores exchanges elements of one type at a time, and on each side one unit does, for their order would be open
+otherwise; a message to several cores names each of them once and not the sender;
 the cores of a chain name each other, and following them leads to an end.
 """
 
@@ -9,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ktir.backends.dataflow.unit_program import Instruction, Program, UnitCode
+from ktir.backends.dataflow.unit_program import Instruction, Link, Program, UnitCode
 from ktir.errors import KtirError, PartnerMismatch
 
 
 def partner_faults(program: Program) -> Iterator[KtirError]:
     """Faults of rule V10."""
     yield from _element_faults(program)
+    yield from _end_faults(program)
     for code in program.units:
         for instruction in code.instructions:
             if instruction.kind == "multicast":
@@ -50,6 +52,34 @@ def _element_faults(program: Program) -> Iterator[KtirError]:
                 related=((given.location, "sent here"),) if given.location else (),
             )
             return
+
+
+def _end_faults(program: Program) -> Iterator[KtirError]:
+    """Messages of a pair of cores are sent by one unit, and received by one."""
+    ends: dict[tuple[str, str, int, int], tuple[UnitCode, Instruction]] = {}
+    for code in program.units:
+        for instruction in code.instructions:
+            link = instruction.link
+            if link is None:
+                continue
+            for verb, pair in _pairs(code, link, instruction):
+                other, first = ends.setdefault((verb, link.net, *pair), (code, instruction))
+                if other is not code:
+                    yield PartnerMismatch(
+                        f"{other.unit} and {code.unit} both {verb} messages of core {pair[0]} to core {pair[1]}, in no "
+                        "order that is known",
+                        location=instruction.location,
+                        related=((first.location, f"{other.unit} here"),) if first.location else (),
+                    )
+                    return
+
+
+def _pairs(code: UnitCode, link: Link, instruction: Instruction) -> Iterator[tuple[str, tuple[int, int]]]:
+    """The pairs of cores between which an instruction moves messages, and what it does with them."""
+    for core in code.cores:
+        space = instruction.space(core)
+        yield from (("send", (core, peer)) for value in link.targets for peer in space.times_of(value) if peer >= 0)
+        yield from (("receive", (peer, core)) for value in link.sources for peer in space.times_of(value) if peer >= 0)
 
 
 def _group_faults(code: UnitCode, instruction: Instruction) -> Iterator[KtirError]:

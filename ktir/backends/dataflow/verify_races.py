@@ -4,17 +4,21 @@ What could be raced for is found from footprints (:mod:`conflicts <ktir.backends
 that has such bytes is run, as tokens, with vector clocks and a shadow of those bytes. A write after an unordered write
 may store the same bits; without the data that is a warning. Indirect accesses and what comes after ``MOST_STEPS`` steps
 are left to the functional run, which keeps the same clocks.
+
+Bytes of a tile are ordered by its slot, but for those that several producers write, each its part of the tile. Where
+the parts are not apart, the slots are shadowed like plain bytes, and two writes are an error: the run with data gives
+each tile bytes of its own and does not see them.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, cast
 
-from ktir.backends.dataflow.conflicts import contested, grain_of
+from ktir.backends.dataflow.conflicts import Tiles, contested, filled_by_several, grain_of, tiles_of
 from ktir.backends.dataflow.token_machine import Actor, Phase, TokenMachine, TokenQueue, TokenRing
-from ktir.backends.dataflow.touched import Region, Touch
+from ktir.backends.dataflow.touched import Region, Touch, region_of
 from ktir.backends.dataflow.unit_program import Access, Buffer, Instruction, Program
 from ktir.backends.dataflow.vector_clocks import Box, Clocks, Epoch, Reading, Shadow
 from ktir.errors import DataflowRace, KtirError, Severity, WriteConflict
@@ -27,9 +31,10 @@ MOST_BYTES: Final = 1 << 26
 
 def race_findings(program: Program, touched: Sequence[Touch]) -> Iterator[tuple[KtirError, Severity]]:
     """Findings of rule V6."""
-    shared = contested(touched)
-    if shared:
-        yield from _Run(program, touched, {region: int(parts[-1, 1]) for region, parts in shared.items()}).findings()
+    shared, filled = contested(touched), filled_by_several(program)
+    if shared or filled:
+        sizes = {region: int(parts[-1, 1]) for region, parts in shared.items()}
+        yield from _Run(program, touched, sizes, filled).findings()
 
 
 class OrderedTokens(TokenMachine):
@@ -101,7 +106,9 @@ class OrderedTokens(TokenMachine):
 class _Run:
     """One maximal run of the tokens with a shadow of the bytes that could be raced for."""
 
-    def __init__(self, program: Program, touched: Sequence[Touch], sizes: dict[Region, int]) -> None:
+    def __init__(
+        self, program: Program, touched: Sequence[Touch], sizes: dict[Region, int], filled: Mapping[Tiles, Buffer]
+    ) -> None:
         self.machine = OrderedTokens(program)
         self.offsets = {
             id(access): access.offset.evaluator()
@@ -113,6 +120,11 @@ class _Run:
             region: Shadow(self.machine.clocks, _reach(touched, region), grain_of(touched, region))
             for region, size in sizes.items()
             if size <= MOST_BYTES
+        }
+        self.tiles = {
+            place: Shadow(self.machine.clocks, max(1, buffer.slots) * buffer.size, 1)
+            for place, buffer in filled.items()
+            if buffer.slots * buffer.size <= MOST_BYTES
         }
         self.reported: set[tuple[int, int]] = set()
 
@@ -142,11 +154,13 @@ class _Run:
         self.machine.complete(actor, phase, quanta)
 
     def _touch(self, actor: Actor, instruction: Instruction, access: Access) -> Iterator[tuple[KtirError, Severity]]:
-        region = (access.buffer.memory, actor.core if access.buffer.per_core else -1)
-        shadow = self.shadows.get(region)
-        if shadow is None or access.buffer.slots or access.indirect or access.buffer.base is not None:
+        buffer = access.buffer
+        start = self._slot(actor, access) * buffer.size if buffer.slots else buffer.offset
+        shadow = self.tiles.get(tiles_of(buffer, actor.core)) if buffer.slots else None
+        shadow = shadow if buffer.slots else self.shadows.get(region_of(buffer, actor.core))
+        if shadow is None or access.indirect:
             return
-        place = access.buffer.offset + self.offsets[id(access)](actor.core, actor.cursor.indices)
+        place = start + self.offsets[id(access)](actor.core, actor.cursor.indices)
         box = Box(place, access.box.counts, access.box.strides, access.box.width)
         if access.writes:
             read, written = shadow.write(actor.number, instruction, box)
@@ -156,29 +170,38 @@ class _Run:
             written = shadow.read(actor.number, instruction, box)
             yield from self._report(actor, instruction, access, written, "writes")
 
+    def _slot(self, actor: Actor, access: Access) -> int:
+        """The slot that the access addresses: of the oldest tile that is reserved, or of one that is held."""
+        ring = self.machine.ring(actor, access.buffer)
+        tile = ring.committed[actor.number] if access.writes else ring.released[actor.number] + access.slot
+        return tile % ring.slots
+
     def _report(
         self, actor: Actor, instruction: Instruction, access: Access, other: Epoch | None, verb: str
     ) -> Iterator[tuple[KtirError, Severity]]:
         if other is None or (id(other.instruction), id(instruction)) in self.reported:
             return
         self.reported.add((id(other.instruction), id(instruction)))
-        both_write = access.writes and verb == "writes"
+        left_to_run = access.writes and verb == "writes" and not access.buffer.slots
         yield (
             race(actor.cursor.describe(), instruction, access, self.machine.actors[other.unit], other, verb),
-            "warning" if both_write else "error",
+            "warning" if left_to_run else "error",
         )
 
 
 def race(who: str, instruction: Instruction, access: Access, rival: Actor, other: Epoch, verb: str) -> KtirError:
     """The error that names both sides."""
-    kind = WriteConflict if access.writes and verb == "writes" else DataflowRace
+    both_write = access.writes and verb == "writes" and not access.buffer.slots
+    kind = WriteConflict if both_write else DataflowRace
     place = other.instruction.location
     mine = "writes" if access.writes else "reads"
     return kind(
         f"{who} {mine} bytes of buffer {access.buffer.name} that {rival.code.unit} of core {rival.core} {verb}, and "
         "nothing orders the two",
         location=instruction.location,
-        remedy="give the buffer slots, or put a barrier between them",
+        remedy="let each producer write a part of its own"
+        if access.buffer.slots
+        else "give the buffer slots, or put a barrier between them",
         related=((place, f"dfp.{other.instruction.kind} of {rival.code.unit}"),) if place else (),
     )
 

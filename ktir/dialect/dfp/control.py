@@ -127,7 +127,10 @@ class IfOp(UnitOperation):
 
 @irdl_op_definition
 class BarrierOp(UnitOperation):
-    """Waits until every unit of the program has reached its barrier of this launch; starts launch ``launch``."""
+    """Waits until every unit of the program has reached its barrier of this launch; starts launch ``launch``.
+
+    It stands outside of loops and conditions; launches are numbered upwards.
+    """
 
     name = "dfp.barrier"
     launch = prop_def(IntegerAttr[IntegerType])

@@ -1,13 +1,15 @@
-"""Rules V5, V6, V9, V10, V11: what each refuses, with the operation; found before the run and, of data, in the run."""
+"""Rules V2 to V11: what each refuses, with the operation; found before the run and, of data, in the run."""
 
 from collections.abc import Callable
+from importlib import resources
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, f16, f32, i64
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, bf16, f16, f32, i64
+from xdsl.ir.affine import AffineConstraintExpr, AffineConstraintKind, AffineExpr, AffineSet
 
 from ktir.backends.dataflow.functional import execute, run
 from ktir.backends.dataflow.launch_symbols import launch
@@ -17,6 +19,7 @@ from ktir.backends.dataflow.verify import check, verify
 from ktir.dialect import dfp
 from ktir.errors import ArgumentError, Diagnostic, KtirError
 from ktir.machine import load
+from ktir.machine.loader import loads
 from tests.backends.dataflow.generated import build, random_shape
 from tests.backends.dataflow.programs import Memory, Program, Unit, matmul_program, pointwise_program
 from tests.settings import examples
@@ -216,10 +219,153 @@ def test_v6_two_writes_are_a_warning_until_they_differ() -> None:
     assert caught.value.code == "DataflowRace" and caught.value.location is not None
 
 
+def both_corelets_fill(second: int) -> Program:
+    """The storing units of both corelets write 256 elements of the same tiles, the second from byte ``second`` on."""
+    p = Program()
+    x, y = p.ddr(0, 4096, "x"), p.ddr(1 << 16, 4096, "y")
+    source = p.lx(0, 1024, "source")
+    tile = p.lx(2048, 1024, "tile", slots=2, producer="lx_st", consumers=["hbm_st"])
+    q, out = p.queue("lx_ld", "sfu", 16, "q"), p.queue("sfu", "lx_st", 16, "o")
+    with p.unit("hbm_ld") as u:
+        u.move(x, 0, source, 0, 512)
+        p.barrier(u, 1)
+    for corelet in (0, 1):
+        with p.unit("lx_ld", corelet=corelet) as u:
+            p.barrier(u, 1)
+            with u.loop(3):
+                u.stream(source, 512 * corelet, q, [256], [2])
+        with p.unit("sfu", corelet=corelet) as u:
+            p.barrier(u, 1)
+            with u.loop(3):
+                u.map([q], out, [256], [f16], lambda b, v: v)
+        with p.unit("lx_st", corelet=corelet) as u:
+            p.barrier(u, 1)
+            with u.loop(3):
+                u.add(dfp.ReserveOp(tile))
+                u.drain(out, tile, second * corelet, [256], [2])
+                u.add(dfp.CommitOp(tile))
+    with p.unit("hbm_st") as u:
+        p.barrier(u, 1)
+        with u.loop(3) as i:
+            u.add(dfp.AcquireOp(tile))
+            u.move(tile, 0, y, u.apply(lambda i: i * 1024, i), 256)
+            u.add(dfp.ReleaseOp(tile))
+    return p
+
+
+def test_v6_producers_of_a_tile_write_parts_of_their_own() -> None:
+    assert codes(both_corelets_fill(512)) == []
+    for second in (0, 510):
+        faults = found(both_corelets_fill(second))
+        assert [(each.code, each.severity) for each in faults] == [("DataflowRace", "error")]
+        assert "corelet 1" in faults[0].message and faults[0].location is not None
+
+
+def test_v6_producers_may_take_turns_on_the_same_bytes_of_different_tiles() -> None:
+    """Corelet 0 fills tiles 0 and 2, corelet 1 tile 1; all commit every tile."""
+    p = both_corelets_fill(0)
+    for kind in (dfp.StreamOp, dfp.SfuMapOp, dfp.DrainOp):
+        for number, op in enumerate([op for op in p.op.walk() if isinstance(op, kind)]):
+            loop, block = op.parent_op(), op.parent_block()
+            condition = dfp.IfOp(_parity(number), [loop.regions[0].block.args[0]])
+            block.insert_op_before(condition, op)
+            op.detach()
+            condition.body.block.add_op(op)
+    assert codes(p) == []
+
+
+def _parity(rest: int) -> AffineSet:
+    index = AffineExpr.dimension(0)
+    return AffineSet(1, 0, (AffineConstraintExpr(AffineConstraintKind.eq, index % 2, AffineExpr.constant(rest)),))
+
+
 @settings(max_examples=examples(200), deadline=None)
 @given(st.integers(0, 2**20), st.integers(1, 5))
 def test_generated_programs_are_free_of_findings(seed: int, count: int) -> None:
     assert found(build(random_shape(seed), count)) == []
+
+
+def between_barriers(first: tuple, second: tuple) -> Program:
+    """hbm_ld fills a plain region, hbm_st stores it; a number is a barrier, ``work`` their part."""
+    p = Program()
+    x, y = p.ddr(0, 4096, "x"), p.ddr(4096, 4096, "y")
+    plain = p.lx(0, 1024, "plain")
+    for name, steps in (("hbm_ld", first), ("hbm_st", second)):
+        with p.unit(name) as u:
+            for step in steps:
+                if step != "work":
+                    p.barrier(u, step)
+                elif name == "hbm_ld":
+                    u.move(x, 0, plain, 0, 512)
+                else:
+                    u.move(plain, 0, y, 0, 512)
+    return p
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "code"),
+    [
+        (("work", 1), (1, "work"), None),
+        ((3, "work", 7), (3, 7, "work"), None),
+        ((2, "work", 1), (2, 1, "work"), "QueueMisuse"),
+        ((1, "work", 1), (1, 1, "work"), "QueueMisuse"),
+        ((0, "work", 1), (0, 1, "work"), "QueueMisuse"),
+        ((1, "work", 2), (2, "work", 1), "QueueMisuse"),
+    ],
+)
+def test_v2_launches_begin_in_order(first: tuple, second: tuple, code: str | None) -> None:
+    faults = found(between_barriers(first, second))
+    assert {each.code for each in faults} == ({code} if code else set())
+    assert all(each.location is not None for each in faults)
+
+
+def test_v2_a_barrier_stands_outside_of_loops_and_conditions() -> None:
+    """A loop over barriers would be one launch after the other under one number: what they order could not be told."""
+    p = Program()
+    x, y = p.ddr(0, 4096, "x"), p.ddr(4096, 4096, "y")
+    plain = p.lx(0, 1024, "plain")
+    with p.unit("hbm_ld") as u, u.loop(3) as i:
+        u.move(x, u.apply(lambda i: i * 1024, i), plain, 0, 512)
+        p.barrier(u, 1)
+    with p.unit("hbm_st") as u, u.loop(3) as i:
+        with u.when(lambda i: i.ge(0), i):
+            p.barrier(u, 1)
+        u.move(plain, 0, y, u.apply(lambda i: i * 1024, i), 512)
+    faults = found(p)
+    assert [each.code for each in faults] == ["QueueMisuse", "QueueMisuse"]
+    assert all("loop" in each.message and each.location is not None and each.remedy for each in faults)
+
+
+def test_v3_elements_are_popped_as_what_they_were_pushed() -> None:
+    """Half-precision numbers of two kinds take the same room."""
+    p = pointwise_program(2)
+    p.find(dfp.StreamOp).properties["element"] = bf16
+    faults = found(p)
+    assert [each.code for each in faults] == ["QueueMisuse"] and "bf16" in faults[0].message
+    assert faults[0].location is not None
+
+
+def test_v7_a_ring_of_tiles_in_device_memory_has_its_bytes_alone() -> None:
+    def attempt(offset: int) -> list[str]:
+        p = Program()
+        x, tile = p.ddr(0, 4096, "x"), p.lx(0, 1024, "tile")
+        ring = p.ddr(offset, 1024, "ring", slots=2, producer="hbm_st", consumers=["hbm_ld"])
+        with p.unit("hbm_ld") as u:
+            u.move(x, 0, tile, 0, 512)
+            p.barrier(u, 1)
+            u.add(dfp.AcquireOp(ring))
+            u.move(ring, 0, tile, 0, 512)
+            u.add(dfp.ReleaseOp(ring))
+        with p.unit("hbm_st") as u:
+            p.barrier(u, 1)
+            u.add(dfp.ReserveOp(ring))
+            u.move(tile, 0, ring, 0, 512)
+            u.add(dfp.CommitOp(ring))
+        del x
+        return codes(p)
+
+    assert attempt(1024) == ["CapacityExceeded"]
+    assert "CapacityExceeded" not in attempt(4096)
 
 
 # ------------------------------------------------------------------------------------------------------------------- V9
@@ -328,6 +474,33 @@ def test_v10_partners_agree(keys: dict, code: str | None) -> None:
     assert all(each.location is not None for each in faults)
 
 
+def test_v10_messages_of_a_pair_of_cores_have_one_sender() -> None:
+    """Two units of a core on one network: which message comes first is open."""
+    text = resources.files("ktir.backends.dataflow").joinpath("data", "mesh.toml").read_text()
+    start = text.index("[unit.sender]")
+    second = text[start : text.index("[unit.receiver]")].replace("sender", "courier")
+    machine = loads(text.replace("[unit.sender]", second + "[unit.sender]"))
+    for senders, codes_found in ((["sender"], []), (["sender", "courier"], ["PartnerMismatch"])):
+        p = Program(2, "mesh")
+        x = p.ddr(0, 4096, "x")
+        x.owner.properties["memory"] = StringAttr("dram")
+        a, b = p.lx(0, 1024, "a"), p.lx(1024, 1024, "b")
+        for buffer in (a, b):
+            buffer.owner.properties["memory"] = StringAttr("l1")
+        with p.unit("reader") as u:
+            u.move(x, 0, a, 0, 512)
+            p.barrier(u, 1)
+        for name in senders:
+            with p.unit(name, [0]) as u:
+                p.barrier(u, 1)
+                u.send(a, 0, 1, [64], [2])
+        with p.unit("receiver", [1]) as u:
+            p.barrier(u, 1)
+            for place in range(len(senders)):
+                u.receive(b, 128 * place, 0, [64], [2])
+        assert [each.code for each in verify(p.module, machine)] == codes_found
+
+
 def test_v10_tables_cover_each_core() -> None:
     p = Program(4)
     with p.unit("hbm_ld") as u:
@@ -409,6 +582,33 @@ def test_symbols_are_patched_at_launch(x: int, y: int) -> None:
 def test_symbols_keep_their_promise(values: dict[str, int], message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         launch(compile_program(symbolic().module, SPYRE), values)
+
+
+def test_rules_hold_for_buffers_at_symbols() -> None:
+    """V6 and V11 count addresses from the symbol on; a scratchpad has no symbols."""
+    once = symbolic()
+    once.find(dfp.BufferOp, 1).properties["writes"] = StringAttr("once")
+    assert codes(once) == []
+    store = [op for op in once.op.walk() if isinstance(op, dfp.CopyOp)][-1]
+    store.properties["counts"] = dfp.integers([500])
+    assert codes(once) == ["OutputWrites"]
+
+    p = Program()
+    at_y = p.symbol("y", alignment=128, bound=1 << 16)
+    x, y = p.ddr(0, 1024, "x"), p.ddr(0, 1024, "y", base=at_y)
+    a, b = p.lx(0, 1024, "a"), p.lx(1024, 1024, "b")
+    with p.unit("hbm_ld") as u:
+        u.move(x, 0, a, 0, 512)
+        p.barrier(u, 1)
+        u.move(y, 0, b, 0, 512)
+    with p.unit("hbm_st") as u:
+        p.barrier(u, 1)
+        u.move(a, 0, y, 0, 512)
+    assert codes(p) == ["DataflowRace"]
+
+    p = Program()
+    p.lx(0, 1024, "a", base=p.symbol("s", alignment=128, bound=1 << 16))
+    assert codes(p) == ["VerifyError"]
 
 
 def test_a_program_with_symbols_is_verified_and_timed_but_not_run() -> None:

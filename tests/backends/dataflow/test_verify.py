@@ -356,6 +356,12 @@ def test_programs_that_are_not_well_formed_are_reported_not_raised(machine: Mach
         u.table(1, 2, 3)
     assert [each.code for each in verify(p.module, machine)] == ["VerifyError"]
     assert [each.code for each in verify(Program(64).module, machine)] == ["NotCapable"]
+    p = Program()
+    with p.unit("sfu") as u, u.loop(1 << 63):
+        pass
+    found = verify(p.module, machine)
+    assert [each.code for each in found] == ["VerifyError"] and "iterations" in found[0].message
+    assert found[0].location is not None
 
 
 def test_reduction_regions_are_checked_too(machine: Machine) -> None:
