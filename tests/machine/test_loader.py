@@ -129,8 +129,16 @@ FAULTS: list[tuple[str, Callable[[str], str], str]] = [
     ("infinite", lambda text: text.replace("v = 100.0", "v = inf"), "latency_ns is inf"),
     ("no ticks", lambda text: text.replace("ticks_per_cycle = { v = 16", "ticks_per_cycle = { v = 0"), "cycle is zero"),
     ("no width", lambda text: text.replace("width = { v = 128", "width = { v = 0", 1), "width is zero"),
-    ("a row of no rate", lambda text: text.replace("dl16 = 64, f32 = 32", "dl16 = 0, f32 = 32"), "dl16 is zero"),
-    ("half a lane", lambda text: text.replace("dl16 = 64, f32 = 32", "dl16 = 0.5, f32 = 32"), "expected integer"),
+    (
+        "a row of no rate",
+        lambda text: re.sub(r"lanes = \{ v = \{ (\w+) = 64", r"lanes = { v = { \1 = 0", text),
+        "dl16 is zero",
+    ),
+    (
+        "half a lane",
+        lambda text: re.sub(r"lanes = \{ v = \{ (\w+) = 64", r"lanes = { v = { \1 = 0.5", text),
+        "expected integer",
+    ),
     ("bits of another type", lambda text: text.replace("bits = 64", 'bits = "many"', 1), "expected integer"),
     ("three ways", lambda text: text.replace("directions = { v = 2", "directions = { v = 3", 1), "neither 1 nor 2"),
     ("too many cores", lambda text: text.replace("count = { v = 32", "count = { v = 1000000000", 1), "at most"),
