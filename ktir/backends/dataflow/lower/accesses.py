@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from math import prod
 
+import numpy as np
+
 from ktir.backends.dataflow.lower import distributed, indirect, moves
 from ktir.backends.dataflow.lower.context import Lowering, refuse, shape_and_element
 from ktir.backends.dataflow.lower.memory import (
     AccessTile,
     DistributedView,
+    MemoryView,
     one_partition,
     reaches_beyond,
     stored_data,
@@ -32,7 +35,7 @@ def load(lowering: Lowering, op: ktdp.LoadOp) -> None:
         view = distributed.load_distributed(lowering, op, tile, tile.memory)
     elif tile.memory.ragged and reaches_beyond(lowering, tile, tile.memory):
         view = distributed.load_ragged(lowering, op, tile, tile.memory)
-    elif tile.memory.space.core is not None:
+    elif _is_of_another_core(lowering, tile.memory):
         view = distributed.load_distributed(lowering, op, tile, one_partition(tile.memory))
     elif tile.memory.space.kind == "ct_local":
         view = tile_view(lowering, op, tile, tile.memory)
@@ -45,6 +48,12 @@ def load(lowering: Lowering, op: ktdp.LoadOp) -> None:
     lowering.values[op.result] = view.shaped(
         shape, view.strides if len(view.strides) == len(shape) else row_major(shape, view.element)
     )
+
+
+def _is_of_another_core(lowering: Lowering, memory: MemoryView) -> bool:
+    """Whether a core that is here reaches the scratchpad of another by ``memory``."""
+    core = memory.space.core
+    return core is not None and any(int(here) != core for here in np.flatnonzero(lowering.planner.active))
 
 
 def store(lowering: Lowering, op: ktdp.StoreOp) -> None:
@@ -62,7 +71,7 @@ def store(lowering: Lowering, op: ktdp.StoreOp) -> None:
     if tile.memory.ragged and reaches_beyond(lowering, tile, tile.memory):
         distributed.store_ragged(lowering, op, tile, tile.memory, stored_data(lowering, data))
         return
-    if tile.memory.space.core is not None:
+    if _is_of_another_core(lowering, tile.memory):
         refuse(op, "it writes another core's scratchpad", "store to the own one and let the other core load")
     target = tile_view(lowering, op, tile, tile.memory)
     if tile.memory.space.kind == "ct_local":

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from typing import TypeVar
 
 import numpy as np
 from xdsl.ir import Operation
@@ -299,32 +300,67 @@ def _transfer(
 
 
 def _send_all(lowering: Lowering, block: Block, by_reader: Sequence[Sequence[Transfer]]) -> None:
-    """What each owner sends, ordered by round and reader."""
-    by_owner: list[list[Transfer]] = [[] for _ in range(lowering.cores)]
+    """What each owner sends, ordered by round and reader; the same to several readers of a round at once where the
+    machine can. In a round each reader takes one piece, so no reader waits for what comes after it."""
+    by_owner: list[list[Message]] = [[] for _ in range(lowering.cores)]
     for number in range(max(map(len, by_reader), default=0)):
+        current: list[list[Transfer]] = [[] for _ in range(lowering.cores)]
         for mine in by_reader:
             if number < len(mine):
-                by_owner[mine[number].owner].append(mine[number])
+                current[mine[number].owner].append(mine[number])
+        for owner, transfers in enumerate(current):
+            by_owner[owner] += _messages(transfers, lowering.hardware.multicasts)
     for number in range(max(map(len, by_owner), default=0)):
-        current = {owner: mine[number] for owner, mine in enumerate(by_owner) if number < len(mine)}
-        kinds = grouped(lowering.cores, current, lambda t: (t.piece.extents, t.source.strides, t.source.place))
-        for mask, shared in kinds:
-            first = next(iter(shared.values())).source
+        mine = {owner: messages[number] for owner, messages in enumerate(by_owner) if number < len(messages)}
+        for mask, shared in grouped(lowering.cores, mine, _form):
+            first = next(iter(shared.values()))[0].source
             offset = _of_readers(
                 lowering.cores,
-                {owner: t.source.offset for owner, t in shared.items()},
-                {owner: t.reader for owner, t in shared.items()},
+                {owner: message[0].source.offset for owner, message in shared.items()},
+                {owner: message[0].reader for owner, message in shared.items()},
             )
             source = View(first.place, offset, first.shape, first.strides, first.element)
-            destination = core_table(lowering.cores, {owner: t.reader for owner, t in shared.items()})
-            send(lowering, block, mask, source, destination)
+            destinations = [
+                core_table(lowering.cores, {owner: message[position].reader for owner, message in shared.items()})
+                for position in range(len(next(iter(shared.values()))))
+            ]
+            send(lowering, block, mask, source, *destinations)
+
+
+Message = list[Transfer]
+"""Transfers of one owner that take the same elements to different readers."""
+
+
+def _messages(transfers: Sequence[Transfer], multicasts: bool) -> list[Message]:
+    """The transfers of one owner in one round as messages, in order of their first readers."""
+    found: dict[Hashable, Message] = {}
+    for transfer in transfers:
+        own = not multicasts or transfer.owner == transfer.reader
+        found.setdefault(transfer.reader if own else _contents(transfer), []).append(transfer)
+    return list(found.values())
+
+
+def _contents(transfer: Transfer) -> Hashable:
+    """What tells the elements of one transfer from those of another of the same owner."""
+    source, reader = transfer.source, transfer.reader
+    terms = ((atom, int(factor[reader])) for atom, factor in source.offset.terms.items() if factor[reader])
+    constant = int(source.offset.constant[reader])
+    return source.place, source.strides, transfer.piece.extents, constant, frozenset(terms)
+
+
+def _form(message: Message) -> Hashable:
+    """What tells apart messages that one operation cannot send for their owners."""
+    return message[0].piece.extents, message[0].source.strides, message[0].source.place, len(message)
+
+
+Item = TypeVar("Item")
 
 
 def grouped(
-    cores: int, items: Mapping[int, Transfer], key: Callable[[Transfer], Hashable]
-) -> list[tuple[Mask, dict[int, Transfer]]]:
+    cores: int, items: Mapping[int, Item], key: Callable[[Item], Hashable]
+) -> list[tuple[Mask, dict[int, Item]]]:
     """The items by key, each group with the mask of its cores."""
-    groups: dict[Hashable, dict[int, Transfer]] = {}
+    groups: dict[Hashable, dict[int, Item]] = {}
     for core, item in items.items():
         groups.setdefault(key(item), {})[core] = item
     return [(np.array([core in group for core in range(cores)]), group) for group in groups.values()]

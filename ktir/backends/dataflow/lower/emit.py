@@ -225,14 +225,8 @@ class UnitWriter:
                 )
             case Pe():
                 return self._pe(action)
-            case Send(source, destination):
-                return dfp.SendOp(
-                    *self._at(source, active, made),
-                    self.value(destination, active, made),
-                    counts=_counts(source),
-                    strides=_strides(source),
-                    element=source.element,
-                )
+            case Send():
+                return self._send(action, active, made)
             case Receive(target, origin):
                 return dfp.ReceiveOp(
                     *self._at(target, active, made),
@@ -241,6 +235,15 @@ class UnitWriter:
                     strides=_strides(target),
                     element=target.element,
                 )
+
+    def _send(self, action: Send, active: Mask, made: list[Operation]) -> Operation:
+        source = action.source
+        place = self._at(source, active, made)
+        to = [self.value(each, active, made) for each in action.destinations]
+        counts, strides = _counts(source), _strides(source)
+        if len(to) == 1:
+            return dfp.SendOp(*place, to[0], counts=counts, strides=strides, element=source.element)
+        return dfp.MulticastOp(*place, to, counts=counts, strides=strides, element=source.element)
 
     def _gather(self, action: Gather, active: Mask, made: list[Operation]) -> Operation:
         count = action.index.count

@@ -83,6 +83,11 @@ class Hardware:
         return self.corelets if self.machine.unit(unit).scope == "corelet" else 1
 
     @property
+    def multicasts(self) -> bool:
+        """Whether one message may go to several cores."""
+        return self.send is not None and "multicast" in self.machine.unit(self.send).ops
+
+    @property
     def units(self) -> tuple[str, ...]:
         """The units in the order in which their programs are written."""
         return tuple(self.machine.units)

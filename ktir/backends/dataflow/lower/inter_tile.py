@@ -12,7 +12,7 @@ from xdsl.ir.affine import AffineSet
 from ktir.backends.dataflow.lower import moves
 from ktir.backends.dataflow.lower.context import Lowering, Rule, refuse, shape_and_element
 from ktir.backends.dataflow.lower.plan import Tile, View, row_major
-from ktir.backends.dataflow.lower.ring import core_table, receive, send, sending_block
+from ktir.backends.dataflow.lower.ring import core_table, receive, send, send_to_all, sending_block
 from ktir.backends.dataflow.lower.values import CoreValue, PerCore, per_core, variable
 from ktir.dialect import ktdp
 from ktir.maths.sets import contains, points
@@ -130,12 +130,15 @@ def _each_run(
 
 
 def _send_partials(lowering: Lowering, op: Operation, future: Future, senders: Mapping[int, Sequence[int]]) -> None:
-    """Each producer sends its contribution to its consumers, ascending."""
+    """Each producer sends its contribution to its consumers: to all at once where the machine can, else ascending."""
     block = sending_block(lowering, op)
     receivers: dict[int, list[int]] = {}
     for consumer in sorted(senders):
         for producer in senders[consumer]:
             receivers.setdefault(producer, []).append(consumer)
+    if lowering.hardware.multicasts:
+        send_to_all(lowering, block, future.partials, receivers)
+        return
     planner = lowering.planner
     current, active = planner.block, planner.active
     planner.block, planner.active = block, lowering.everyone

@@ -292,10 +292,10 @@ class Pe:
 
 @dataclass(frozen=True)
 class Send:
-    """A view over the ring to another core."""
+    """A view over the network to another core, or to several at once; each of them once, and not the sender."""
 
     source: View
-    destination: CoreValue
+    destinations: tuple[CoreValue, ...]
 
 
 @dataclass(frozen=True)

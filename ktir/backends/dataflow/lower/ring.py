@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from xdsl.ir import Operation
@@ -27,18 +27,39 @@ def sending_block(lowering: Lowering, op: Operation) -> Block:
     return block
 
 
-def send(lowering: Lowering, block: Block, mask: Mask, source: View, destination: CoreValue) -> None:
-    """A send in ``block`` on the cores of ``mask``."""
+def send(lowering: Lowering, block: Block, mask: Mask, source: View, *destinations: CoreValue) -> None:
+    """A send in ``block`` on the cores of ``mask``, to one core or to several at once."""
     planner = lowering.planner
     current, active = planner.block, planner.active
     planner.block, planner.active = block, np.ones(lowering.cores, dtype=np.bool_)
     planner.guarded(
         mask,
         lambda: moves.for_each_piece(
-            planner, source, lambda piece: planner.add(lowering.sender, Send(piece, destination))
+            planner, source, lambda piece: planner.add(lowering.sender, Send(piece, destinations))
         ),
     )
     planner.block, planner.active = current, active
+
+
+def send_to_all(
+    lowering: Lowering, block: Block, sources: Sequence[View], destinations: Mapping[int, Sequence[int]]
+) -> None:
+    """Sends of each core of ``destinations`` to the cores listed for it, each once: a message to all of them, itself
+    apart, since no core hears its own message to others."""
+    others = {core: [each for each in to if each != core] for core, to in destinations.items()}
+    for count in sorted({len(to) for to in others.values()} - {0}):
+        group = {core: to for core, to in others.items() if len(to) == count}
+        targets = [core_table(lowering.cores, {core: to[n] for core, to in group.items()}) for n in range(count)]
+        for source in sources:
+            send(lowering, block, _mask(lowering.cores, group), source, *targets)
+    itself = {core: core for core, to in destinations.items() if core in to}
+    if itself:
+        for source in sources:
+            send(lowering, block, _mask(lowering.cores, itself), source, core_table(lowering.cores, itself))
+
+
+def _mask(cores: int, some: Collection[int]) -> Mask:
+    return np.array([core in some for core in range(cores)])
 
 
 def receive(lowering: Lowering, mask: Mask, target: View, origin: CoreValue) -> None:

@@ -173,9 +173,7 @@ def test_a_program_with_addresses_in_its_text_finds_its_memory() -> None:
 def test_a_machine_without_network_is_told_so() -> None:
 
     text = resources.files("ktir.backends.dataflow").joinpath("data/column.toml").read_text()
-    cut = (
-        text[: text.index("[unit.cascade_out]")] + text[text.index("[queue.load_vector]") : text.index("[net.cascade]")]
-    )
+    cut = text[: text.index("[unit.stream_out]")] + text[text.index("[queue.load_vector]") : text.index("[net.stream]")]
 
     alone = loads(cut + text[text.index("[host]") :])
     remote = kernel(
