@@ -1,7 +1,8 @@
 """Loops and branches, and the values that loops carry.
 
 A value that a loop carries is a tile of two slots: each iteration reads the old value and writes the new one.
-Conditions must be constants of the core; a branch is a loop that runs at most once.
+Conditions and trip counts must be constants of the core; a branch is a loop that runs at most once. A short loop whose
+iterations differ in them is written out.
 """
 
 from __future__ import annotations
@@ -12,12 +13,19 @@ import numpy as np
 from xdsl.dialects import arith, scf
 from xdsl.ir import Block, Operation, SSAValue
 
-from ktir.backends.dataflow.lower import memory, moves, scalars, structured
+from ktir.backends.dataflow.lower import iteration_numbers, memory, moves, scalars, structured
 from ktir.backends.dataflow.lower.context import Lowering, Rule, only_reader, refuse, shape_and_element
-from ktir.backends.dataflow.lower.plan import Loop, Tile, View
+from ktir.backends.dataflow.lower.plan import Loop, Mask, Tile, View
 from ktir.backends.dataflow.lower.tensors import Tensor
 from ktir.backends.dataflow.lower.values import CoreValue, constant, per_core, variable
 from ktir.dialect import ktdp
+
+MOST_UNROLLED = 64
+"""Iterations up to which a loop is written out whose iterations differ in more than addresses."""
+WRITTEN_OUT = (
+    f"loops around it are written out if they have at most {MOST_UNROLLED} iterations; "
+    "beyond that make it a constant of the core"
+)
 
 
 def _for(lowering: Lowering, op: Operation) -> None:
@@ -26,13 +34,13 @@ def _for(lowering: Lowering, op: Operation) -> None:
     lower, upper, step = (lowering.integer(bound, op) for bound in (op.lb, op.ub, op.step))
     distance = upper - lower
     if not distance.is_constant or not step.is_constant:
-        refuse(op, "its trip count changes in an enclosing loop", "make the bounds constants of the core")
+        refuse(op, "its trip count changes in an enclosing loop", WRITTEN_OUT)
     active = planner.active
     if (step.constant[active] <= 0).any():
         refuse(op, "its step is not positive")
     steps = np.where(step.constant > 0, step.constant, 1)
     trips = np.maximum(-(-distance.constant // steps), 0)
-    if _unrolls(op, trips[active]):
+    if _unrolls(lowering, op, lower, step, trips):
         return _unrolled(lowering, op, lower, step, trips)
     body = op.body.block
     carried = [Carried.begin(lowering, op, n) for n in range(len(op.iter_args))]
@@ -59,14 +67,16 @@ def _for(lowering: Lowering, op: Operation) -> None:
         each.finish(lowering, loop, result, trips)
 
 
-MOST_UNROLLED = 64
-"""Iterations up to which a loop is written out whose iterations reach different partitions."""
-
-
-def _unrolls(op: scf.ForOp, trips: np.ndarray) -> bool:
-    """Whether each iteration needs code of its own: it reaches into partitions, or beyond an end, by its number."""
-    if not len(trips) or trips.max() > MOST_UNROLLED or (op.iter_args and trips.min() < trips.max()):
+def _unrolls(lowering: Lowering, op: scf.ForOp, lower: CoreValue, step: CoreValue, trips: np.ndarray) -> bool:
+    """Whether each iteration needs code of its own."""
+    here = trips[lowering.planner.active]
+    if not len(here) or here.max() > MOST_UNROLLED:
         return False
+    return _reaches_by_number(op) or iteration_numbers.decides(op, lowering.values, lower, step, trips)
+
+
+def _reaches_by_number(op: scf.ForOp) -> bool:
+    """Whether the iteration's number says which partitions it reaches into, or whether it reaches beyond an end."""
     varying: set[SSAValue] = set(op.body.block.args)
     for inner in op.body.walk():
         if any(operand in varying for operand in inner.operands):
@@ -84,16 +94,59 @@ def _unrolls(op: scf.ForOp, trips: np.ndarray) -> bool:
 def _unrolled(lowering: Lowering, op: scf.ForOp, lower: CoreValue, step: CoreValue, trips: np.ndarray) -> None:
     """The body once for each iteration, on the cores that reach it."""
     planner, body = lowering.planner, op.body.block
-    carried = [lowering.values.get(value) for value in op.iter_args]
-    yielded = body.last_op
-    assert yielded is not None
+    carried = [_value(lowering, value, op) for value in op.iter_args]
     for number in range(int(trips[planner.active].max(initial=0))):
         lowering.values[body.args[0]] = lower + step * number
         lowering.values.update(zip(body.args[1:], carried, strict=True))
-        planner.guarded(trips > number, lambda: lowering.lower_body(body))
-        carried = [lowering.values.get(operand) for operand in yielded.operands]
+        carried = _iteration(lowering, body, trips > number, carried)
     lowering.values.update(zip(op.results, carried, strict=True))
     planner.origin = op
+
+
+def _value(lowering: Lowering, value: SSAValue, op: Operation) -> Tensor | CoreValue:
+    known = lowering.values.get(value)
+    return known if isinstance(known, CoreValue) else lowering.tensor(value, op)
+
+
+def _iteration(
+    lowering: Lowering, body: Block, mask: Mask, carried: Sequence[Tensor | CoreValue]
+) -> Sequence[Tensor | CoreValue]:
+    """The body on the cores of ``mask``, and what is carried on: on the others, what was carried before."""
+    planner, end = lowering.planner, body.last_op
+    assert end is not None
+    if not carried or (mask & planner.active == planner.active).all():
+        planner.guarded(mask, lambda: lowering.lower_body(body))
+        return [_value(lowering, operand, end) for operand in end.operands]
+    places = {
+        number: lowering.made_tile(value.shape, value.element)
+        for number, value in enumerate(carried)
+        if not isinstance(value, CoreValue)
+    }
+    made: list[Tensor | CoreValue] = []
+
+    def work() -> None:
+        lowering.lower_body(body)
+        made.extend(_value(lowering, operand, end) for operand in end.operands)
+        _write(made)
+
+    def _write(values: Sequence[Tensor | CoreValue]) -> None:
+        for number, (target, _) in places.items():
+            value = values[number]
+            assert not isinstance(value, CoreValue)
+            moves.write(planner, value, target)
+
+    planner.guarded(mask, work)
+    planner.guarded(~mask, lambda: _write(carried))
+    return [
+        places[number][1] if number in places else _either(mask, made[number], carried[number])
+        for number in range(len(carried))
+    ]
+
+
+def _either(mask: Mask, there: Tensor | CoreValue, elsewhere: Tensor | CoreValue) -> CoreValue:
+    """An integer on the cores of ``mask`` and another one on the rest."""
+    assert isinstance(there, CoreValue) and isinstance(elsewhere, CoreValue)
+    return there * per_core(mask.astype(np.int64)) + elsewhere * per_core((~mask).astype(np.int64))
 
 
 class Carried:
@@ -191,7 +244,7 @@ def _if(lowering: Lowering, op: Operation) -> None:
     planner = lowering.planner
     condition = lowering.integer(op.cond, op)
     if not condition.is_constant:
-        refuse(op, "its condition changes in a loop", "split the loop where the condition changes")
+        refuse(op, "its condition changes in a loop", WRITTEN_OUT)
     places = [lowering.made_tile(*shape_and_element(result.type, op)) for result in op.results]
     taken = condition.constant != 0
     for mask, region in ((taken, op.true_region), (~taken, op.false_region)):

@@ -611,7 +611,8 @@ def test_what_cannot_be_lowered_is_named() -> None:
     )
     refused(chained, {"x_ptr": x}, NotLowerable, "earlier one writes")
     triangle = body(
-        "scf.for %i = %c0 to %c3 step %c1 {",
+        "%many = arith.addi %c64, %c1 : index",
+        "scf.for %i = %c0 to %many step %c1 {",
         "scf.for %j = %c0 to %i step %c1 {",
         fetch("v", "%x", shape, "%j, %c0", [1, 64], "f32"),
         put("v", "%x", shape, "%j, %c0", [1, 64], "f32"),
