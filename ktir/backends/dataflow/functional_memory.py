@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ktir.backends.dataflow.descriptor import Box
+from ktir.backends.dataflow.element_types import raw_dtype
 from ktir.backends.dataflow.expression import Linear, at
 from ktir.backends.dataflow.functional_batch import Batch, Team
 from ktir.backends.dataflow.functional_order import RaceWatch
 from ktir.backends.dataflow.functional_places import Addresses, Places, distinct, lattice, table
-from ktir.backends.dataflow.scalar_region import raw_dtype
 from ktir.backends.dataflow.unit_program import Access, Instruction, Program
 from ktir.backends.dataflow.vector_clocks import Box as GrainBox
 from ktir.backends.dataflow.vector_clocks import Grains

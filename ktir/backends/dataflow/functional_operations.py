@@ -13,18 +13,12 @@ from typing import Any, Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ktir.backends.dataflow.element_types import FLOATS, to_raw, working
 from ktir.backends.dataflow.functional_batch import Batch, Held
 from ktir.backends.dataflow.functional_indirect import indirect
 from ktir.backends.dataflow.functional_memory import Memories, Reach, Site, Storage, Where
 from ktir.backends.dataflow.functional_origins import full, messages, puller, pullers
-from ktir.backends.dataflow.scalar_region import (
-    FLOATS,
-    Folding,
-    Region,
-    compile_region,
-    to_raw,
-    working,
-)
+from ktir.backends.dataflow.scalar_region import Folding, Region, compile_region
 from ktir.backends.dataflow.unit_program import Program
 from ktir.dialect import dfp
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ktir.backends.dataflow.element_types import raw_dtype
 from ktir.backends.dataflow.functional_batch import Batch, Origin
 from ktir.backends.dataflow.functional_memory import Memories
-from ktir.backends.dataflow.scalar_region import raw_dtype
 
 Array = NDArray[Any]
 

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ktir.backends.dataflow.element_types import raw_dtype
 from ktir.backends.dataflow.expression import Evaluator, Linear
 from ktir.backends.dataflow.functional_batch import Batch, Origin, Part
 from ktir.backends.dataflow.functional_tokens import Guards, Ring, Stream, Unit
-from ktir.backends.dataflow.scalar_region import raw_dtype
 from ktir.backends.dataflow.unit_program import Access, Instruction
 from ktir.errors import QueueMisuse
 

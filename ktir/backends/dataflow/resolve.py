@@ -266,7 +266,10 @@ class _UnitCompiler:
         if name == "index":
             return 8
         if name not in self.machine.dtypes or self.machine.dtypes[name].bits % 8:
-            raise NotCapable(f"{self.machine.name} does not store {name}", location=location_of(op))
+            known = ", ".join(each.name for each in self.machine.dtypes.values() if each.bits % 8 == 0)
+            raise NotCapable(
+                f"{self.machine.name} does not store {name}", location=location_of(op), remedy=f"use one of {known}"
+            )
         return self.machine.bytes_of(name)
 
     def access(

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
 from ktir.backends.dataflow import functional
+from ktir.backends.dataflow.element_types import RAW
 from ktir.backends.dataflow.lower import LoweredProgram, Placed
 from ktir.backends.dataflow.resolve import compile_program
 from ktir.errors import ArgumentError
@@ -24,15 +24,11 @@ from ktir.maths.stick_layout import StickLayout
 Array = NDArray[Any]
 
 DTYPES: Mapping[str, np.dtype[Any]] = {
-    "f16": np.dtype(np.float16),
-    "bf16": np.dtype(ml_dtypes.bfloat16),
-    "f32": np.dtype(np.float32),
-    "f64": np.dtype(np.float64),
+    **RAW,
     "i1": np.dtype(np.bool_),
-    **{f"i{bits}": np.dtype(f"int{bits}") for bits in (8, 16, 32, 64)},
     **{f"si{bits}": np.dtype(f"int{bits}") for bits in (8, 16, 32, 64)},
-    "index": np.dtype(np.int64),
 }
+"""What arrays of the host have for each element type."""
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """The scalar regions of vector operations, compiled once to functions over whole blocks of elements.
 
-This is the dataflow simulator's own arithmetic, written independently of the KTIR executor's. Half-precision values are
-held in f32; each operation whose result is f16 or bf16 computes in f32 and rounds once. Integers wrap at their width.
+This is the dataflow simulator's own arithmetic, written independently of the KTIR executor's. Narrow floats are held in
+f32; each operation whose result is one computes in f32 and rounds once. Integers wrap at their width.
 
-Words. *block*: a one-dimensional array, one entry per element of the stream. *raw*: elements as they lie in memory.
+Words. *block*: a one-dimensional array, one entry per element of the stream. Others are those of ``element_types.py``.
 """
 
 from __future__ import annotations
@@ -14,59 +14,19 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final, cast
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from ktir.backends.dataflow.half_precision import rounded_to_half, to_half, to_single
+from ktir.backends.dataflow.element_types import NARROW, RAW, WORKING, rounded, to_raw, working
 from ktir.backends.dataflow.unit_program import dtype_name
 from ktir.dialect import dfp
 from ktir.dialect.locations import location_of
 from ktir.errors import DivisionByZero, NotCapable
 
 Array = NDArray[Any]
-
-RAW: Final[dict[str, np.dtype[Any]]] = {
-    "f16": np.dtype(np.float16),
-    "bf16": np.dtype(ml_dtypes.bfloat16),
-    "f32": np.dtype(np.float32),
-    "f64": np.dtype(np.float64),
-    "i1": np.dtype(np.uint8),
-    "i8": np.dtype(np.int8),
-    "i16": np.dtype(np.int16),
-    "i32": np.dtype(np.int32),
-    "i64": np.dtype(np.int64),
-    "index": np.dtype(np.int64),
-}
-"""How elements lie in memory and travel in queues."""
-
-_HALF: Final = frozenset({"f16", "bf16"})
-_WORKING: Final = {"f16": np.float32, "bf16": np.float32, "f32": np.float32, "f64": np.float64, "i1": np.bool_}
-FLOATS: Final = frozenset({"f16", "bf16", "f32", "f64"})
-
-
-def raw_dtype(name: str) -> np.dtype[Any]:
-    """The numpy type of raw elements; :class:`NotCapable` where the simulator has none."""
-    if name not in RAW:
-        raise NotCapable(f"the simulator has no element type {name}")
-    return RAW[name]
-
-
-def working(raw: Array, name: str) -> Array:
-    """Raw elements in the form the arithmetic works on."""
-    if name == "f16":
-        return to_single(raw)
-    return raw.astype(_WORKING[name]) if name in _WORKING else raw
-
-
-def to_raw(values: Array, name: str) -> Array:
-    """Working values as they lie in memory: the one rounding of half precision."""
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        return to_half(values) if name == "f16" and values.dtype == np.float32 else values.astype(RAW[name])
-
 
 # ---------------------------------------------------------------------------------------------------- scalar operations
 
@@ -334,11 +294,11 @@ def _plain_integers(values: Array, *, signed: bool) -> Array:
     return values if signed else values.view(f"u{values.dtype.name}")
 
 
-def _before_half(values: Array) -> Array:
-    """f64 or integers as f32 such that rounding them on to half precision gives what rounding once would.
+def _before_narrow(values: Array) -> Array:
+    """f64 or integers as f32 such that rounding them on to a narrow float gives what rounding once would.
 
     Where f32 does not hold a number, the neighbour with an odd last bit is taken: it is never halfway between two
-    numbers of half precision.
+    numbers of a narrow float.
     """
     wide = values.astype(np.float64)
     if values.dtype.kind in "iu" and values.dtype.itemsize == 8:
@@ -354,11 +314,11 @@ def _before_half(values: Array) -> Array:
 
 def _as_float(values: Array, target: str) -> Array:
     """f64 or integers in working form, ready for one rounding."""
-    return _before_half(values) if target in _HALF else values.astype(_WORKING[target])
+    return _before_narrow(values) if target in NARROW else values.astype(WORKING[target])
 
 
 def _cast(name: str, source: str, target: str) -> Callable[[Array], Array] | None:
-    kind = _WORKING.get(target, RAW.get(target))
+    kind = WORKING.get(target, RAW.get(target))
     if kind is None:
         return None
     signed = name in ("arith.sitofp", "arith.extsi")
@@ -401,21 +361,18 @@ def _function(op: Operation) -> Callable[..., Array]:
         found = _cast(name, dtype_name(op.operands[0].type), result)
     if found is None:
         raise NotCapable(f"the vector unit's simulator has no {name}", location=location_of(op))
-    return _Rounded(found, result) if result in _HALF else found
+    return _Rounded(found, result) if result in NARROW else found
 
 
 @dataclass(frozen=True, slots=True)
 class _Rounded:
-    """An operation whose result has half precision: computed in f32, rounded once."""
+    """An operation whose result is a narrow float: computed in f32, rounded once."""
 
     function: Callable[..., Array]
     name: str
 
     def __call__(self, *operands: Array) -> Array:
-        found = self.function(*operands)
-        if self.name == "f16" and found.dtype == np.float32:
-            return rounded_to_half(found)
-        return found.astype(RAW[self.name]).astype(np.float32)
+        return rounded(self.function(*operands), self.name)
 
 
 def constant_value(op: arith.ConstantOp) -> Array:
@@ -564,7 +521,7 @@ class Folding:
     def of(cls, block: Block, accumulator_type: Attribute) -> Folding:
         """Compiles ``block``; raises :class:`NotCapable` at what it does not know."""
         name = dtype_name(accumulator_type)
-        return cls(compile_region(block), associative(block), _WORKING.get(name, RAW[name]))
+        return cls(compile_region(block), associative(block), WORKING.get(name, RAW[name]))
 
     def reduce(self, elements: Array, initial: Array | None) -> Array:
         """Reduces ``elements`` [outer, length, inner] over length, in working form, to [outer, inner].

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, cast
 
+from xdsl.dialects.builtin import AnyFloat
+
 from ktir.backends.dataflow.scalar_region import compile_region
 from ktir.backends.dataflow.unit_program import Instruction, Program, UnitCode, dtype_name
 from ktir.dialect import dfp
@@ -62,14 +64,26 @@ def _memory_faults(machine: Machine, unit: Unit, instruction: Instruction) -> It
             )
 
 
+def _computes(machine: Machine, unit: Unit, element: str) -> bool:
+    """Whether the vector unit has lanes for ``element``."""
+    return element in machine.dtypes and machine.dtypes[element].rate_as in unit.lanes
+
+
 def _vector_faults(machine: Machine, unit: Unit, instruction: Instruction) -> Iterator[KtirError]:
     block = cast("dfp.SfuMapOp | dfp.FoldOperation", instruction.op).body.block
     for flow in (*instruction.pops, *instruction.pushes):
-        if flow.element not in machine.dtypes or machine.dtypes[flow.element].rate_as not in unit.lanes:
+        if not _computes(machine, unit, flow.element):
             yield NotCapable(
                 f"{machine.name}: {unit.name} has no operations on {flow.element}", location=instruction.location
             )
     for op in block.ops:
+        for result in op.results:
+            name = dtype_name(result.type)
+            if isinstance(result.type, AnyFloat) and not _computes(machine, unit, name):
+                yield NotCapable(
+                    f"{machine.name}: {unit.name} has no operations on {name}",
+                    location=location_of(op) or instruction.location,
+                )
         if not isinstance(op, dfp.YieldOp) and op.name not in unit.issues:
             kinds = ", ".join(dtype_name(result.type) for result in op.results)
             yield NotCapable(

@@ -7,6 +7,7 @@ buffer, done by the host outside the program.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
@@ -101,8 +102,8 @@ class Trace:
 
 
 def _bytes_of(element: str) -> int:
-    bits = int("".join(ch for ch in element if ch.isdigit())) if element != "index" else 64
-    return max(1, -(-bits // 8))
+    bits = re.search(r"\d+", element)
+    return max(1, -(-int(bits[0]) // 8)) if bits else 8
 
 
 def grid_of(kernel: func.FuncOp) -> tuple[int, ...]:

@@ -19,14 +19,7 @@ from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects.builtin import (
-    BFloat16Type,
-    Float16Type,
-    Float32Type,
-    Float64Type,
-    IndexType,
-    IntegerType,
-)
+from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from ktir.backends.dataflow.lower.hardware import Hardware
@@ -42,14 +35,12 @@ Mask = NDArray[np.bool_]
 def element_bytes(element: Attribute) -> int:
     """Bytes of one element in memory; a truth value takes one."""
     match element:
-        case Float16Type() | BFloat16Type():
-            return 2
-        case Float32Type():
-            return 4
-        case Float64Type() | IndexType():
+        case IndexType():
             return 8
         case IntegerType():
             return max(1, -(-element.width.data // 8))
+        case _ if isinstance(element, AnyFloat):
+            return -(-element.bitwidth // 8)
         case _:
             raise NotLowerable(f"elements of type {element} have no size", remedy="use a float or integer type")
 

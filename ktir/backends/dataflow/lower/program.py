@@ -15,6 +15,7 @@ from xdsl.ir import Operation, Region, SSAValue
 from ktir.backends.dataflow.lower import kernel as kernels
 from ktir.backends.dataflow.lower import scalars
 from ktir.backends.dataflow.lower.context import Lowering, refuse
+from ktir.backends.dataflow.lower.element_types import require_elements
 from ktir.backends.dataflow.lower.emit import Resolved, UnitWriter, concerns
 from ktir.backends.dataflow.lower.hardware import Hardware
 from ktir.backends.dataflow.lower.launches import Launch, LaunchArguments, Placed, Trace, grid_of, trace
@@ -116,6 +117,7 @@ def plan_launch(
             if buffer is not None
         },
     )
+    require_elements(hardware.machine, kernel)
     for argument, value in zip(kernel.body.block.args, launch.arguments, strict=True):
         _bind(lowering, kernel, argument, value)
 

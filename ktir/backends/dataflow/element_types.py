@@ -1,0 +1,87 @@
+"""Element types of the functional simulator: how elements lie in memory, and in what form arithmetic works on them.
+
+Words. *raw*: elements as they lie in memory and travel in queues. *working form*: what an operation computes in; f32
+for narrow floats. *narrow*: a float of 16 or 8 bits, to which each result is rounded once.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Any, Final
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from ktir.backends.dataflow.half_precision import rounded_to_half, to_half, to_single
+from ktir.errors import NotCapable
+
+Array = NDArray[Any]
+
+_EIGHT_BITS: Final = {
+    "f8E3M4": ml_dtypes.float8_e3m4,
+    "f8E4M3": ml_dtypes.float8_e4m3,
+    "f8E4M3FN": ml_dtypes.float8_e4m3fn,
+    "f8E4M3FNUZ": ml_dtypes.float8_e4m3fnuz,
+    "f8E4M3B11FNUZ": ml_dtypes.float8_e4m3b11fnuz,
+    "f8E5M2": ml_dtypes.float8_e5m2,
+    "f8E5M2FNUZ": ml_dtypes.float8_e5m2fnuz,
+    "f8E8M0FNU": ml_dtypes.float8_e8m0fnu,
+}
+RAW: Final = MappingProxyType(
+    {
+        "f16": np.dtype(np.float16),
+        "bf16": np.dtype(ml_dtypes.bfloat16),
+        **{name: np.dtype(kind) for name, kind in _EIGHT_BITS.items()},
+        "f32": np.dtype(np.float32),
+        "f64": np.dtype(np.float64),
+        "i1": np.dtype(np.uint8),
+        "i8": np.dtype(np.int8),
+        "i16": np.dtype(np.int16),
+        "i32": np.dtype(np.int32),
+        "i64": np.dtype(np.int64),
+        "index": np.dtype(np.int64),
+    }
+)
+"""How elements lie in memory and travel in queues."""
+
+NARROW: Final = frozenset({"f16", "bf16", *_EIGHT_BITS})
+FLOATS: Final = NARROW | {"f32", "f64"}
+WORKING: Final = MappingProxyType(
+    {**dict.fromkeys(NARROW, np.float32), "f32": np.float32, "f64": np.float64, "i1": np.bool_}
+)
+"""The working form, where it is another than the raw one."""
+_SINGLES: Final = {name: np.arange(256, dtype=np.uint8).view(RAW[name]).astype(np.float32) for name in _EIGHT_BITS}
+"""All numbers of eight bits."""
+
+
+def raw_dtype(name: str) -> np.dtype[Any]:
+    """The numpy type of raw elements; :class:`NotCapable` where the simulator has none."""
+    if name not in RAW:
+        raise NotCapable(
+            f"the simulator has no element type {name}",
+            remedy=f"convert to one of {', '.join(RAW)}, or simulate time only",
+        )
+    return RAW[name]
+
+
+def working(raw: Array, name: str) -> Array:
+    """Raw elements in the form the arithmetic works on; exact."""
+    if name == "f16":
+        return to_single(raw)
+    if name in _SINGLES:
+        return _SINGLES[name].take(raw.view(np.uint8))
+    return raw.astype(WORKING[name]) if name in WORKING else raw
+
+
+def to_raw(values: Array, name: str) -> Array:
+    """Working values as they lie in memory: the one rounding of narrow floats, to nearest even."""
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        return to_half(values) if name == "f16" and values.dtype == np.float32 else values.astype(RAW[name])
+
+
+def rounded(values: Array, name: str) -> Array:
+    """Working values, f32 or what is as good, rounded to the narrow float ``name``, in working form."""
+    if name == "f16" and values.dtype == np.float32:
+        return rounded_to_half(values)
+    return working(values.astype(RAW[name]), name)

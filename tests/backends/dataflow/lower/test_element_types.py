@@ -1,0 +1,215 @@
+"""Every element type: the program has the bits that the KTIR executor has, or is refused at its line with a remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ktir.backends.dataflow import verify
+from ktir.backends.dataflow.run import DTYPES
+from ktir.backends.dataflow.timed import simulate
+from ktir.dialect.text.parser import parse_module
+from ktir.errors import NotLowerable
+from ktir.interp.executor import execute
+from ktir.machine import Machine, load, loads
+from tests.backends.dataflow.lower.kernels import Array, fetch, kernel, lowered, outputs, put, view
+from tests.settings import examples
+
+EIGHT_BITS = tuple(name for name in DTYPES if name.startswith("f8"))
+FLOATS = ("f16", "bf16", "f32", "f64", *EIGHT_BITS)
+SHAPE = [4, 64]
+
+
+@cache
+def every_type() -> Machine:
+    """The ancestor of the target, with all floats of eight bits."""
+    text = resources.files("ktir.backends.spyre").joinpath("data/rapid.toml").read_text()
+    row = 'f8E4M3FN = { bits = 8, rate_as = "fp8" }\n'
+    others = [name for name in EIGHT_BITS if name not in ("f8E4M3FN", "f8E5M2")]
+    return loads(text.replace(row, row + "".join(row.replace("f8E4M3FN", name) for name in others)))
+
+
+def agrees(text: str, arrays: Mapping[str, Array], machine: Machine) -> None:
+    """Runs the kernel on both executors."""
+    program = lowered(text, None, arrays, machine)
+    program.module.verify()
+    verify.check(program.module, machine)
+    found = outputs(program, arrays)
+    wanted = execute(parse_module(text, "kernel.mlir"), None, dict(arrays), checks=True).outputs
+    assert wanted
+    for name, array in wanted.items():
+        assert found[name].dtype == array.dtype
+        assert found[name].tobytes() == array.tobytes(), name
+    simulate(program.module, machine)
+
+
+def numbers(name: str, seed: int, shape: list[int] | None = None) -> Array:
+    """Random numbers with zeros of both signs, the largest, the smallest and, where there are some, infinities."""
+    random = np.random.default_rng(seed)
+    found = (random.standard_normal(shape or SHAPE) * 2.0 ** random.integers(-12, 12)).astype(DTYPES[name])
+    if name.startswith("f8"):
+        patterns = random.integers(0, 256, found.shape, dtype=np.uint8).view(DTYPES[name])
+        found = np.where(np.isnan(patterns.astype(np.float32)), found, patterns)
+    return found
+
+
+def to(name: str, value: str, source: str, target: str) -> str:
+    """``%name`` as ``%value`` in another type, by way of f32 where both have one width."""
+    narrow, wide = sorted((source, target), key=lambda each: DTYPES[each].itemsize)
+    if source == target:
+        return f"%{name} = arith.addf %{value}, %zero_{source} : {tensor(source)}"
+    if DTYPES[narrow].itemsize == DTYPES[wide].itemsize:
+        return to(f"{name}_wide", value, source, "f32") + "\n" + to(name, f"{name}_wide", "f32", target)
+    op = "extf" if source == narrow else "truncf"
+    return f"%{name} = arith.{op} %{value} : {tensor(source)} to {tensor(target)}"
+
+
+def tensor(element: str) -> str:
+    return f"tensor<{SHAPE[0]}x{SHAPE[1]}x{element}>"
+
+
+def program_of(source: str, target: str, *lines: str) -> str:
+    """A kernel that makes ``%r`` of type ``target`` from ``%a`` and ``%b`` of type ``source``."""
+    return kernel(
+        "%x_ptr: index, %y_ptr: index, %z_ptr: index",
+        [1],
+        view("x", "%x_ptr", SHAPE, source),
+        view("y", "%y_ptr", SHAPE, source),
+        view("z", "%z_ptr", SHAPE, target),
+        fetch("a", "%x", SHAPE, "%c0, %c0", SHAPE, source),
+        fetch("b", "%y", SHAPE, "%c0, %c0", SHAPE, source),
+        *lines,
+        put("r", "%z", SHAPE, "%c0, %c0", SHAPE, target),
+    )
+
+
+def arguments(source: str, target: str, seed: int) -> dict[str, Array]:
+    return {
+        "x_ptr": numbers(source, seed),
+        "y_ptr": numbers(source, seed + 1),
+        "z_ptr": np.zeros(SHAPE, DTYPES[target]),
+    }
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(
+    st.sampled_from(FLOATS),
+    st.sampled_from(FLOATS),
+    st.sampled_from(("addf", "subf", "mulf", "divf", "maximumf", "minimumf", "maxnumf")),
+    st.integers(0, 1 << 20),
+)
+def test_arithmetic_and_conversions(source: str, target: str, op: str, seed: int) -> None:
+    text = program_of(
+        source,
+        target,
+        f"%zero_{source} = arith.constant dense<-0.0> : {tensor(source)}" if source == target else "",
+        f"%s = arith.{op} %a, %b : {tensor(source)}",
+        to("r", "s", source, target),
+    )
+    agrees(text, arguments(source, target, seed), every_type())
+
+
+BODIES = {
+    "select": "%m = arith.cmpf olt, %a, %b : {t}\n%r = arith.select %m, %a, %b : tensor<4x64xi1>, {t}",
+    "constant": "%k = arith.constant dense<1.5> : {t}\n%r = arith.addf %a, %k : {t}",
+    "dense constant": "%k = arith.constant dense<[{row}]> : {t}\n%r = arith.mulf %a, %k : {t}",
+    "negation and magnitude": "%n = arith.negf %a : {t}\n%m = math.absf %b : {t}\n%r = arith.subf %n, %m : {t}",
+    "integers": "%i = arith.fptosi %a : {t} to tensor<4x64xi32>\n%r = arith.sitofp %i : tensor<4x64xi32> to {t}",
+    "fma": "%r = math.fma %a, %b, %a : {t}",
+    "largest of a column": "%e = tensor.empty() : tensor<64x{e}>\n%lowest = arith.constant -0.25 : {e}\n"
+    "%f = linalg.fill ins(%lowest : {e}) outs(%e : tensor<64x{e}>) -> tensor<64x{e}>\n"
+    "%c = linalg.reduce ins(%a : {t}) outs(%f : tensor<64x{e}>) dimensions = [0] "
+    "(%v: {e}, %acc: {e}) {{\n%w = arith.maximumf %v, %acc : {e}\nlinalg.yield %w : {e}\n}}\n"
+    "%x2 = tensor.empty() : {t}\n"
+    "%r = linalg.broadcast ins(%c : tensor<64x{e}>) outs(%x2 : {t}) dimensions = [0]",
+    "clamped below": "%zero = arith.constant 0.0 : {e}\n%x2 = tensor.empty() : {t}\n"
+    "%r = linalg.generic {{indexing_maps = "
+    "[affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = "
+    '["parallel", "parallel"]}} ins(%a : {t}) outs(%x2 : {t}) {{\n^bb0(%v: {e}, %out: {e}):\n'
+    "%p = arith.maximumf %v, %zero : {e}\nlinalg.yield %p : {e}\n}} -> {t}",
+}
+WITH_ZERO = [name for name in FLOATS if name != "f8E8M0FNU"]
+"""Types with zero and signs."""
+
+
+@pytest.mark.parametrize("body", list(BODIES))
+@settings(max_examples=examples(60), deadline=None)
+@given(st.sampled_from(WITH_ZERO), st.integers(0, 1 << 20))
+def test_bodies(body: str, element: str, seed: int) -> None:
+    row = ", ".join(f"[{', '.join(['0.5', '-2.0', '1.0', '0.25'] * 16)}]" for _ in range(SHAPE[0]))
+    text = program_of(element, element, BODIES[body].format(t=tensor(element), e=element, row=row))
+    given_arrays = arguments(element, element, seed)
+    if body == "integers":
+        given_arrays |= {"x_ptr": np.round(numbers("f16", seed).astype(np.float64) % 16).astype(DTYPES[element])}
+    agrees(text, given_arrays, every_type())
+
+
+def product(source: str, target: str, *, fused: bool = False) -> str:
+    shapes = {"x": [8, 64], "y": [64, 32], "z": [8, 32]}
+    return kernel(
+        "%x_ptr: index, %y_ptr: index, %z_ptr: index",
+        [1],
+        view("x", "%x_ptr", shapes["x"], source),
+        view("y", "%y_ptr", shapes["y"], source),
+        view("z", "%z_ptr", shapes["z"], target),
+        fetch("a", "%x", shapes["x"], "%c0, %c0", shapes["x"], source),
+        fetch("b", "%y", shapes["y"], "%c0, %c0", shapes["y"], source),
+        f"%zero = arith.constant 0.0 : {target}",
+        f"%e = tensor.empty() : tensor<8x32x{target}>",
+        f"%i = linalg.fill ins(%zero : {target}) outs(%e : tensor<8x32x{target}>) -> tensor<8x32x{target}>",
+        f"%p = linalg.matmul ins(%a, %b : tensor<8x64x{source}>, tensor<64x32x{source}>) "
+        f"outs(%i : tensor<8x32x{target}>) -> tensor<8x32x{target}>",
+        put("p", "%z", shapes["z"], "%c0, %c0", shapes["z"], target),
+    )
+
+
+@pytest.mark.parametrize("target", ["f32", "f16", "bf16"])
+@pytest.mark.parametrize("source", [name for name in WITH_ZERO if name.startswith("f8")])
+def test_products(source: str, target: str) -> None:
+    """Of small whole numbers, so that sums are exact in any order."""
+    random = np.random.default_rng(3)
+    x, y = (random.integers(-3, 4, shape).astype(DTYPES[source]) for shape in ([8, 64], [64, 32]))
+    z = np.zeros([8, 32], DTYPES[target])
+    agrees(product(source, target), {"x_ptr": x, "y_ptr": y, "z_ptr": z}, every_type())
+
+
+@pytest.mark.parametrize(("machine", "element"), [("spyre", "f8E4M3FN"), ("rapid", "f8E4M3FN"), ("rapid", "f8E5M2")])
+def test_machines_multiply_what_they_rate(machine: str, element: str) -> None:
+    random = np.random.default_rng(5)
+    x, y = (random.integers(-3, 4, shape).astype(DTYPES[element]) for shape in ([8, 64], [64, 32]))
+    agrees(product(element, "f16"), {"x_ptr": x, "y_ptr": y, "z_ptr": np.zeros([8, 32], np.float16)}, load(machine))
+
+
+def test_eight_bits_are_multiplied_faster_than_sixteen() -> None:
+    times: dict[str, float] = {}
+    for element in ("f8E4M3FN", "f16"):
+        arrays = {
+            "x_ptr": np.ones([8, 64], DTYPES[element]),
+            "y_ptr": np.ones([64, 32], DTYPES[element]),
+            "z_ptr": np.zeros([8, 32], np.float32),
+        }
+        program = lowered(product(element, "f32"), None, arrays, load("rapid"))
+        times[element] = simulate(program.module, program.machine).total_ns
+    assert times["f8E4M3FN"] < times["f16"]
+
+
+@pytest.mark.parametrize(
+    ("machine", "element"),
+    [("spyre", "f8E5M2"), ("rapid", "f8E8M0FNU"), ("mesh", "f8E4M3FN"), ("column", "f8E5M2"), ("spyre", "i4")],
+)
+def test_other_types_are_refused_where_they_stand(machine: str, element: str) -> None:
+    text = program_of(element, element, "%r = arith.select %m, %a, %b : tensor<4x64xi1>, " + tensor(element)).replace(
+        "%r =", "%m = arith.constant dense<true> : tensor<4x64xi1>\n%r ="
+    )
+    with pytest.raises(NotLowerable, match=f"{machine} has no elements of type {element}") as caught:
+        blank = np.zeros(SHAPE, DTYPES.get(element, np.dtype(np.int8)))
+        lowered(text, None, {"x_ptr": blank, "y_ptr": blank, "z_ptr": blank}, load(machine))
+    assert caught.value.location is not None
+    assert "construct_memory_view" in text.splitlines()[caught.value.location.line - 1]
+    assert "f16" in (caught.value.remedy or "")
