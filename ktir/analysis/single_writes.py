@@ -1,4 +1,4 @@
-"""Which buffers of global memory are written exactly once: every byte, by all launches together.
+"""Which buffers of global memory are written exactly once: every byte that is written, by all launches together.
 
 What is said holds for certain; where something is not known, nothing is said. Stores through a pointer that is not
 known may go anywhere, so they leave nothing to say.
@@ -15,10 +15,11 @@ from ktir.analysis.accesses import Access, Buffer, Launch, Loop
 from ktir.analysis.evaluation import POINT_LIMIT
 from ktir.analysis.footprint import Footprint, coordinate_boxes, runs
 from ktir.analysis.ranges import Symbol
+from ktir.maths.runs import Runs
 
 
-def written_once(launches: Sequence[Launch]) -> list[tuple[Buffer, int]]:
-    """Buffers with the number of their bytes from the first on that are written, each exactly once, in all runs."""
+def written_once(launches: Sequence[Launch]) -> list[tuple[Buffer, Runs]]:
+    """Buffers with the runs of bytes, counted from their first, that are written, each exactly once, in all runs."""
     written: dict[Buffer, list[tuple[Access, Footprint]]] = defaultdict(list)
     for launch in launches:
         for access in launch.accesses:
@@ -34,7 +35,7 @@ def written_once(launches: Sequence[Launch]) -> list[tuple[Buffer, int]]:
                     return []
                 written[buffer].append((access, footprint))
     found = [(buffer, _covered(stores)) for buffer, stores in written.items()]
-    return [(buffer, size) for buffer, size in found if size is not None]
+    return [(buffer, runs) for buffer, runs in found if runs is not None]
 
 
 def _buffer(footprint: Footprint, launch: Launch) -> Buffer | None:
@@ -45,16 +46,17 @@ def _buffer(footprint: Footprint, launch: Launch) -> Buffer | None:
     return launch.buffers.get(key[0])
 
 
-def _covered(stores: Sequence[tuple[Access, Footprint]]) -> int | None:
-    """The length of what is written from the first byte on, if it is whole and written once."""
+def _covered(stores: Sequence[tuple[Access, Footprint]]) -> Runs | None:
+    """The bytes that are written, joined where they touch, if all are known and written once."""
     if len({footprint.region for _, footprint in stores}) != 1 or not all(_is_certain(*each) for each in stores):
         return None
     start, stop = runs(footprint for _, footprint in stores)
     order = np.argsort(start, kind="stable")
     start, stop = start[order], stop[order]
-    if not len(start) or start[0] != 0 or (start[1:] != stop[:-1]).any():
+    if not len(start) or start[0] < 0 or (start[1:] < stop[:-1]).any():
         return None
-    return int(stop[-1])
+    apart = start[1:] > stop[:-1]
+    return np.stack([start[np.append(True, apart)], stop[np.append(apart, True)]], axis=1)
 
 
 def _is_certain(access: Access, footprint: Footprint) -> bool:

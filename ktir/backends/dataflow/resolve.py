@@ -123,6 +123,7 @@ class _Compiler:
             location=location_of(op),
             base=self.symbols[op.base] if op.base is not None else None,
             writes=op.writes.data if op.writes is not None else None,
+            stored=op.stored_boxes,
             text_place=text_place_of(op),
         )
 

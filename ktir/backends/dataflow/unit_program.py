@@ -44,7 +44,8 @@ class Buffer:
     """A declared buffer; ``number`` is its place in the program. ``per_core``: every core has one at the address.
 
     ``base``: the range starts at ``offset`` from the value of this symbol. ``writes``: every byte ``once``, or as often
-    as it likes where it is an ``accumulate``. ``text_place``: the KTIR line it is for; ``location`` may be the model's.
+    as it likes where it is an ``accumulate``. ``stored``: the boxes of bytes that are written once, where not all are.
+    ``text_place``: the KTIR line it is for; ``location`` may be the model's.
     """
 
     number: int
@@ -60,6 +61,7 @@ class Buffer:
     location: Location | None
     base: Symbol | None = None
     writes: str | None = None
+    stored: tuple[tuple[int, ...], ...] = ()
     text_place: Location | None = None
 
     @property

@@ -19,6 +19,7 @@ from ktir.backends.dataflow.footprint import (
     Intervals,
     first_outside,
     interval,
+    joined,
     meeting,
     size,
     union,
@@ -26,6 +27,7 @@ from ktir.backends.dataflow.footprint import (
 from ktir.backends.dataflow.touched import Region, Touch
 from ktir.backends.dataflow.unit_program import Access, Buffer, Instruction, Program
 from ktir.errors import KtirError, OutputWrites, UnwrittenRead
+from ktir.maths.runs import runs_of
 
 
 def written_faults(program: Program, touched: Sequence[Touch]) -> Iterator[KtirError]:
@@ -105,8 +107,16 @@ def _output_faults(program: Program, touched: Sequence[Touch]) -> Iterator[KtirE
 
 def _once_faults(buffer: Buffer, written: Sequence[Touch]) -> Iterator[KtirError]:
     covered = NOTHING
+    stored = joined(runs_of(buffer.stored) + buffer.offset) if buffer.stored else interval(*buffer.extent)
     for touch in written:
         where = touch.footprint.intervals
+        if (padding := first_outside(where, stored)) is not None:
+            yield OutputWrites(
+                f"byte {padding - buffer.offset} of buffer {buffer.name} is written by {touch.code.unit} of core "
+                f"{touch.core}, and is not among those that the buffer declares to be stored",
+                location=touch.instruction.location,
+            )
+            return
         again = meeting(where, covered)
         moved = touch.instruction.executions(touch.core) * touch.access.box.bytes
         if again is not None or moved > size(where):
@@ -119,7 +129,7 @@ def _once_faults(buffer: Buffer, written: Sequence[Touch]) -> Iterator[KtirError
             )
             return
         covered = union([covered, where])
-    missing = first_outside(interval(*buffer.extent), covered)
+    missing = first_outside(stored, covered)
     if missing is not None:
         yield OutputWrites(
             f"byte {missing - buffer.offset} of buffer {buffer.name} is never written", location=buffer.location

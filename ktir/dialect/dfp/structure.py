@@ -90,7 +90,9 @@ class BufferOp(IRDLOperation):
     ``consumers`` acquires and releases them. ``launches = [first, last]`` says that the range belongs to this buffer
     only from barrier ``first`` to the end of launch ``last``, so that other buffers may use it at other times. With
     ``base`` the range starts at ``offset`` from an address that is known at launch. ``writes = "once"`` says that the
-    program writes every byte exactly once, ``"accumulate"`` that it may write bytes of it as often as it likes.
+    program writes every byte exactly once, ``"accumulate"`` that it may write bytes of it as often as it likes. Where
+    only some bytes are written once and nobody writes the rest, ``stored`` lists them in boxes ``[first, width, count,
+    stride, ...]``: ``width`` bytes from ``first`` on, repeated along each pair of a count and a stride.
     """
 
     name = "dfp.buffer"
@@ -104,6 +106,7 @@ class BufferOp(IRDLOperation):
     consumers = opt_prop_def(ArrayAttr[StringAttr])
     launches = opt_prop_def(IntegerList)
     writes = opt_prop_def(StringAttr)
+    stored = opt_prop_def(ArrayAttr[IntegerList])
     result = result_def(BufferType())
     traits = traits_def(HasParent(ProgramOp))
     irdl_options = (ParsePropInAttrDict(),)
@@ -122,11 +125,13 @@ class BufferOp(IRDLOperation):
         launches: tuple[int, int] | None = None,
         base: Value | None = None,
         writes: str | None = None,
+        stored: Sequence[Sequence[int]] = (),
     ) -> None:
         super().__init__(
             operands=[[base] if base is not None else []],
             properties={
                 "writes": StringAttr(writes) if writes else None,
+                "stored": ArrayAttr([integers(box) for box in stored]) if stored else None,
                 "sym_name": StringAttr(name),
                 "memory": StringAttr(memory),
                 "offset": integer(offset),
@@ -156,6 +161,11 @@ class BufferOp(IRDLOperation):
         return tuple(unit.data for unit in self.consumers) if self.consumers else ()
 
     @property
+    def stored_boxes(self) -> tuple[tuple[int, ...], ...]:
+        """The bytes that are written once, where that is not all of them."""
+        return tuple(values_of(box) for box in self.stored) if self.stored else ()
+
+    @property
     def launch_range(self) -> tuple[int, int] | None:
         """First and last launch in which the range belongs to this buffer, or None for always."""
         if self.launches is None:
@@ -171,10 +181,23 @@ class BufferOp(IRDLOperation):
             raise VerifyException("dfp.buffer: a ring of tiles needs a producer and consumers")
         if self.writes is not None and self.writes.data not in ("once", "accumulate"):
             raise VerifyException(f"dfp.buffer: expected writes to be once or accumulate, got {self.writes.data}")
+        self._verify_stored()
         if self.launches is not None:
             bounds = values_of(self.launches)
             if len(bounds) != 2 or not 0 <= bounds[0] <= bounds[1]:
                 raise VerifyException(f"dfp.buffer: expected launches = [first, last] in order, got {list(bounds)}")
+
+    def _verify_stored(self) -> None:
+        if self.stored is not None and (self.writes is None or self.writes.data != "once"):
+            raise VerifyException('dfp.buffer: expected writes = "once" with stored')
+        for box in self.stored_boxes:
+            if len(box) < 2 or len(box) % 2 or min(box[1:]) <= 0 or box[0] < 0:
+                raise VerifyException(
+                    f"dfp.buffer: expected stored boxes [first, width, count, stride, ...], got {list(box)}"
+                )
+            last = box[0] + box[1] + sum((n - 1) * step for n, step in zip(box[2::2], box[3::2], strict=True))
+            if last > self.extent[1] - self.extent[0]:
+                raise VerifyException(f"dfp.buffer: the stored box {list(box)} ends behind the buffer")
 
 
 @irdl_op_definition

@@ -174,7 +174,7 @@ class Assembly:
     cores: int
     plans: list[LaunchPlan]
     traced: Trace
-    once: set[Storage]
+    once: Mapping[Storage, Sequence[tuple[int, ...]]]
     buffers: dict[Storage | Tile, Resolved] = field(default_factory=dict[Storage | Tile, Resolved])
     declared: list[Operation] = field(default_factory=list[Operation])
     queues: dict[str, dfp.QueueOp] = field(default_factory=dict[str, dfp.QueueOp])
@@ -239,7 +239,15 @@ class Assembly:
             shared = any(other is not storage and rooms[other].overlaps(rooms[storage]) for other in used)
             launches = (min(used[storage]), max(used[storage])) if shared else None
             writes = "once" if storage in self.once else None
-            made = dfp.BufferOp(storage.name, memory, storage.offset, storage.size, launches=launches, writes=writes)
+            made = dfp.BufferOp(
+                storage.name,
+                memory,
+                storage.offset,
+                storage.size,
+                launches=launches,
+                writes=writes,
+                stored=self.once.get(storage, ()),
+            )
             made.location = (storage.origin or self.traced.launches[min(used[storage])].kernel).location
             self._declare(storage, made)
         return stored

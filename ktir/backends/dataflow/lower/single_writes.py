@@ -1,10 +1,13 @@
-"""Which allocations a program writes exactly once, byte for byte, as the KTIR says it.
+"""Which bytes of which allocations a program writes exactly once, as the KTIR says it.
 
-The lowering declares them so (``writes = "once"``), and the verifier holds the dataflow program to it (rule V11). The
-answer comes from the analysis of the KTIR, not from the plan of the units, so that the two check each other.
+The lowering declares them so (``writes = "once"``, and ``stored`` where the rest is padding that nobody stores); the
+verifier holds the dataflow program to it (rule V11). The answer comes from the analysis of the KTIR, not from the plan
+of the units, so that the two check each other.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -13,13 +16,30 @@ from ktir.analysis.launches import Program, alone
 from ktir.analysis.single_writes import written_once
 from ktir.backends.dataflow.lower.launches import LaunchArguments, Trace, find_function, functions_of
 from ktir.backends.dataflow.lower.plan import Storage
+from ktir.maths.runs import boxes_of
+
+Boxes = Sequence[tuple[int, ...]]
+"""Bytes of an allocation, as :mod:`ktir.maths.runs` describes them."""
 
 
-def single_writes(module: ModuleOp, function: str | None, given: LaunchArguments, traced: Trace) -> set[Storage]:
-    """The allocations of ``traced`` of which every byte is written once; those of which that is not known are left."""
+def single_writes(
+    module: ModuleOp, function: str | None, given: LaunchArguments, traced: Trace
+) -> dict[Storage, Boxes]:
+    """The allocations of ``traced`` that are written, each byte at most once, and the bytes; no boxes where it is all.
+
+    Those of which it is not known are left, and those whose bytes have no short description.
+    """
     launches = _launches(module, function, given, traced)
-    sizes = {buffer.operation or buffer.name: size for buffer, size in written_once(launches)}
-    return {each for each in traced.allocations if sizes.get(each.origin or each.name) == each.size}
+    written = {buffer.operation or buffer.name: runs for buffer, runs in written_once(launches)}
+    found: dict[Storage, Boxes] = {}
+    for each in traced.allocations:
+        runs = written.get(each.origin or each.name)
+        if runs is None or runs[-1, 1] > each.size:
+            continue
+        boxes = () if runs.tolist() == [[0, each.size]] else boxes_of(runs)
+        if boxes is not None:
+            found[each] = boxes
+    return found
 
 
 def _launches(module: ModuleOp, function: str | None, given: LaunchArguments, traced: Trace) -> list[Launch]:

@@ -20,6 +20,7 @@ from ktir.backends.dataflow.lower import LoweredProgram
 from ktir.backends.dataflow.verify import verify
 from ktir.conformance.case import parse_case
 from ktir.dialect import dfp
+from ktir.maths.runs import runs_of
 from tests.backends.dataflow.lower.kernels import fetch, kernel, lowered, put, view
 from tests.settings import examples
 
@@ -37,6 +38,16 @@ def declared(program: LoweredProgram) -> list[str]:
     """Names of the buffers that are written once."""
     buffers = [op for op in program.module.walk() if isinstance(op, dfp.BufferOp)]
     return [op.sym_name.data for op in buffers if op.writes is not None and op.writes.data == "once"]
+
+
+def stored_rows(program: LoweredProgram, name: str, row: int, rows: int) -> list[int]:
+    """The rows that a buffer declares to be stored, whole ones of ``row`` bytes each."""
+    (buffer,) = [op for op in program.module.walk() if isinstance(op, dfp.BufferOp) and op.sym_name.data == name]
+    if not buffer.stored_boxes:
+        return list(range(rows))
+    runs = runs_of(buffer.stored_boxes)
+    assert not (runs % row).any()
+    return sorted(at for start, stop in (runs // row).tolist() for at in range(start, stop))
 
 
 def rows_kernel(rows: int, cores: int, trips: int, height: int, by_core: int, by_trip: int, first: int) -> str:
@@ -85,9 +96,10 @@ def test_what_is_written_once_is_declared_and_nothing_else(
     array = np.zeros((rows, 64), np.float32)
     text = rows_kernel(rows, cores, trips, height, by_core, by_trip, first)
     program = lowered(text, "k", {"x_ptr": array, "y_ptr": array})
-    assert declared(program) == (["y_ptr"] if (times == 1).all() else [])
+    assert declared(program) == (["y_ptr"] if (times <= 1).all() else [])
     if (times <= 1).all():
         assert verify(program.module, program.machine) == []
+        assert stored_rows(program, "y_ptr", 256, rows) == np.flatnonzero(times).tolist()
 
 
 @settings(max_examples=examples(60), deadline=None)
@@ -130,6 +142,18 @@ def test_two_stores_to_one_place_are_caught_as_such() -> None:
     all_at_the_start(store)
     (fault,) = verify(program.module, program.machine)
     assert fault.code == "OutputWrites" and "more than once" in fault.message
+    assert fault.location is not None and fault.location.file == "kernel.mlir"
+
+
+def test_a_store_to_padding_is_caught() -> None:
+    """Every second row is stored; a store to the row behind it is not what the KTIR says."""
+    array = np.zeros((8, 64), np.float32)
+    program = lowered(rows_kernel(8, 1, 4, 1, 0, 2, 0), "k", {"x_ptr": array, "y_ptr": array})
+    assert stored_rows(program, "y_ptr", 256, 8) == [0, 2, 4, 6] and verify(program.module, program.machine) == []
+    (store,) = stores(program, Path("y_ptr"))
+    one_further(store)
+    (fault,) = verify(program.module, program.machine)
+    assert fault.code == "OutputWrites" and "is not among those that the buffer declares to be stored" in fault.message
     assert fault.location is not None and fault.location.file == "kernel.mlir"
 
 
