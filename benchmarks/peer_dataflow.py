@@ -54,7 +54,11 @@ def arguments(case: Any, built: Any) -> tuple[dict[str, Any], dict[str, Argument
         launch[name] = ArrayArgument(tuple(shape), dtype_name(arrays[name]), byte)
     for number, segment in enumerate(built.memory):
         if segment.space == "lx":
-            raise NotLowerable("the program begins with data in scratchpads", remedy="store it there by a kernel")
+            raise NotLowerable(
+                f"ktdp.load of {case.func} reads {segment.data.nbytes} bytes that are in a scratchpad before the launch; the "
+                "host of a dataflow program copies to device memory alone",
+                remedy="let an earlier launch load them from device memory and store them there",
+            )
         place = next((n for n, (byte, shape, _) in case.readback.items() if byte == segment.byte_addr), None)
         name = place or segment.name or f"image{number}"
         arrays[name] = segment.data
