@@ -14,56 +14,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-from xdsl.dialects.builtin import Float16Type, MemRefType, ModuleOp, TensorType
-from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue, TypeAttribute
-from xdsl.irdl import irdl_attr_definition
-from xdsl.rewriter import Rewriter
 
-from ktir.dialect.ktdp.types import RuntimeArgType
 from ktir.interp.casts import DL16, F16, Array, cast
 from ktir.interp.numerics import is_array
 from ktir.interp.places import Place, Region
 
 NAME = "dl16"
-
-
-@irdl_attr_definition
-class Dl16Type(ParametrizedAttribute, TypeAttribute):
-    """The element type of tensors in DL16; no text has it."""
-
-    name = "ktdp.dl16"
-
-
-def with_dl16(module: ModuleOp) -> ModuleOp:
-    """A copy of ``module`` in which every f16 is a DL16."""
-    copy = module.clone()
-    for op in list(copy.walk()):
-        for value in [
-            *op.results,
-            *(argument for region in op.regions for block in region.blocks for argument in block.args),
-        ]:
-            _retype(value)
-    return copy
-
-
-def _retype(value: SSAValue) -> None:
-    kind = _replaced(value.type)
-    if kind is not value.type:
-        Rewriter.replace_value_with_new_type(value, kind)
-
-
-def _replaced(kind: Attribute) -> Attribute:
-    match kind:
-        case Float16Type():
-            return Dl16Type()
-        case TensorType() if isinstance(kind.element_type, Float16Type):
-            return TensorType(Dl16Type(), kind.shape, kind.encoding)
-        case MemRefType() if isinstance(kind.element_type, Float16Type):
-            return MemRefType(Dl16Type(), kind.shape, kind.layout, kind.memory_space)
-        case RuntimeArgType() if isinstance(kind.payload, Float16Type):
-            return RuntimeArgType(Dl16Type(), kind.granularity, kind.upperbound)
-        case _:
-            return kind
 
 
 def taken(value: object) -> object:

@@ -25,6 +25,7 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, BlockArgument, Operation
 
+from ktir.dialect.dl16 import with_dl16
 from ktir.dialect.ktdp.attrs import LAYOUT, StickLayoutAttr
 from ktir.dialect.ktdp.types import RuntimeArgType
 from ktir.dialect.locations import location_of
@@ -32,7 +33,7 @@ from ktir.errors import ArgumentError, Diagnostic, FunctionNotFound, IllegalGrid
 from ktir.interp.buffers import HostBuffer
 from ktir.interp.checks import Checker
 from ktir.interp.compile import Code, FunctionCompiler, element_of, shape_of
-from ktir.interp.dl16 import given_back, placed, taken, with_dl16
+from ktir.interp.dl16 import given_back, placed, taken
 from ktir.interp.dl16 import regions as dl16_regions
 from ktir.interp.extents import poison
 from ktir.interp.groups import run_groups, size_of_groups, uses_scratchpads

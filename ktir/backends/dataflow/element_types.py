@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from ktir.backends.dataflow.dl16 import NAME, from_dl16, to_dl16
 from ktir.backends.dataflow.half_precision import rounded_to_half, to_half, to_single
 from ktir.errors import NotCapable
 
@@ -32,6 +33,7 @@ RAW: Final = MappingProxyType(
     {
         "f16": np.dtype(np.float16),
         "bf16": np.dtype(ml_dtypes.bfloat16),
+        NAME: np.dtype(np.uint16),
         **{name: np.dtype(kind) for name, kind in _EIGHT_BITS.items()},
         "f32": np.dtype(np.float32),
         "f64": np.dtype(np.float64),
@@ -43,9 +45,9 @@ RAW: Final = MappingProxyType(
         "index": np.dtype(np.int64),
     }
 )
-"""How elements lie in memory and travel in queues."""
+"""How elements lie in memory and travel in queues; those of DL16 are patterns."""
 
-NARROW: Final = frozenset({"f16", "bf16", *_EIGHT_BITS})
+NARROW: Final = frozenset({"f16", "bf16", NAME, *_EIGHT_BITS})
 FLOATS: Final = NARROW | {"f32", "f64"}
 WORKING: Final = MappingProxyType(
     {**dict.fromkeys(NARROW, np.float32), "f32": np.float32, "f64": np.float64, "i1": np.bool_}
@@ -69,6 +71,8 @@ def working(raw: Array, name: str) -> Array:
     """Raw elements in the form the arithmetic works on; exact."""
     if name == "f16":
         return to_single(raw)
+    if name == NAME:
+        return from_dl16(raw)
     if name in _SINGLES:
         return _SINGLES[name].take(raw.view(np.uint8))
     return raw.astype(WORKING[name]) if name in WORKING else raw
@@ -76,6 +80,8 @@ def working(raw: Array, name: str) -> Array:
 
 def to_raw(values: Array, name: str) -> Array:
     """Working values as they lie in memory: the one rounding of narrow floats, to nearest even."""
+    if name == NAME:
+        return to_dl16(values)
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         return to_half(values) if name == "f16" and values.dtype == np.float32 else values.astype(RAW[name])
 
@@ -84,4 +90,22 @@ def rounded(values: Array, name: str) -> Array:
     """Working values, f32 or what is as good, rounded to the narrow float ``name``, in working form."""
     if name == "f16" and values.dtype == np.float32:
         return rounded_to_half(values)
-    return working(values.astype(RAW[name]), name)
+    return working(to_raw(values, name), name)
+
+
+def before_narrow(values: Array) -> Array:
+    """f64 or integers as f32 such that rounding them on to a narrow float gives what rounding once would.
+
+    Where f32 does not hold a number, the neighbour with an odd last bit is taken: it is never halfway between two
+    numbers of a narrow float.
+    """
+    wide = values.astype(np.float64)
+    if values.dtype.kind in "iu" and values.dtype.itemsize == 8:
+        low = values & values.dtype.type(0xFFF)
+        tail: Array = (low != 0).astype(values.dtype) << values.dtype.type(12)
+        wide = np.where(np.abs(wide) < 2.0**53, wide, ((values - low) | tail).astype(np.float64))
+    single = wide.astype(np.float32)
+    even = single.view(np.int32) & 1 == 0
+    beyond = np.copysign(np.inf, wide - single).astype(np.float32)
+    inexact = (single != wide) & np.isfinite(wide) & np.isfinite(single)
+    return np.where(inexact & even, np.nextafter(single, beyond), single)

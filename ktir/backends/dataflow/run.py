@@ -1,6 +1,7 @@
 """A lowered program with data: arguments go to device memory, the functional simulator runs, results come back.
 
 The host's part is here: dense arrays are copied to and from laid-out buffers, padding is filled as the layout says.
+Where a program was lowered with DL16 in the place of f16, arrays of f16 are rounded to it and back.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ktir.backends.dataflow import functional
-from ktir.backends.dataflow.element_types import RAW
+from ktir.backends.dataflow import dl16, functional
+from ktir.backends.dataflow.element_types import RAW, to_raw
 from ktir.backends.dataflow.lower import LoweredProgram, Placed
 from ktir.backends.dataflow.resolve import compile_program
 from ktir.errors import ArgumentError
@@ -24,7 +25,7 @@ from ktir.maths.stick_layout import StickLayout
 Array = NDArray[Any]
 
 DTYPES: Mapping[str, np.dtype[Any]] = {
-    **RAW,
+    **{name: dtype for name, dtype in RAW.items() if name != dl16.NAME},
     "i1": np.dtype(np.bool_),
     **{f"si{bits}": np.dtype(f"int{bits}") for bits in (8, 16, 32, 64)},
 }
@@ -44,7 +45,8 @@ class Runner:
 
     def __init__(self, lowered: LoweredProgram, *, unit_order_seed: int | None = None) -> None:
         self.lowered = lowered
-        program = compile_program(lowered.module, lowered.machine)
+        module = dl16.program_in_dl16(lowered.module) if lowered.numerics == dl16.NAME else lowered.module
+        program = compile_program(module, lowered.machine)
         self.prepared = functional.prepare(program, unit_order_seed=unit_order_seed)
 
     def run(self, arguments: Mapping[str, Array], *, max_bytes: int = 1 << 34) -> Result:
@@ -60,6 +62,8 @@ class Runner:
         stays = _most([each for each in placed if each.layout is None], size)
         for each in placed:
             array = read_back(each, ddr)
+            if self.lowered.numerics == dl16.NAME and each.element == "f16":
+                array = to_raw(dl16.from_dl16(array.view(np.uint16)), "f16")
             outputs[each.name] = array if stays or each.layout is not None else array.copy()
         return Result(outputs, statistics)
 
@@ -107,6 +111,8 @@ def place_arguments(lowered: LoweredProgram, arguments: Mapping[str, Array], ddr
                 remedy="convert the array, or lower the kernel for its shape",
             )
         content = np.ascontiguousarray(array if placed.layout is None else laid_out(array, placed.layout))
+        if lowered.numerics == dl16.NAME and placed.element == "f16":
+            content = dl16.to_dl16(content.astype(np.float32))
         ddr.bytes[placed.offset : placed.offset + content.nbytes] = content.reshape(-1).view(np.uint8)
         filled.append((placed.offset, placed.offset + content.nbytes))
     return filled

@@ -20,7 +20,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from ktir.backends.dataflow.element_types import NARROW, RAW, WORKING, rounded, to_raw, working
+from ktir.backends.dataflow.element_types import NARROW, RAW, WORKING, before_narrow, rounded, to_raw, working
 from ktir.backends.dataflow.unit_program import dtype_name
 from ktir.dialect import dfp
 from ktir.dialect.locations import location_of
@@ -294,27 +294,9 @@ def _plain_integers(values: Array, *, signed: bool) -> Array:
     return values if signed else values.view(f"u{values.dtype.name}")
 
 
-def _before_narrow(values: Array) -> Array:
-    """f64 or integers as f32 such that rounding them on to a narrow float gives what rounding once would.
-
-    Where f32 does not hold a number, the neighbour with an odd last bit is taken: it is never halfway between two
-    numbers of a narrow float.
-    """
-    wide = values.astype(np.float64)
-    if values.dtype.kind in "iu" and values.dtype.itemsize == 8:
-        low = values & values.dtype.type(0xFFF)
-        tail: Array = (low != 0).astype(values.dtype) << values.dtype.type(12)
-        wide = np.where(np.abs(wide) < 2.0**53, wide, ((values - low) | tail).astype(np.float64))
-    single = wide.astype(np.float32)
-    even = single.view(np.int32) & 1 == 0
-    beyond = np.copysign(np.inf, wide - single).astype(np.float32)
-    inexact = (single != wide) & np.isfinite(wide) & np.isfinite(single)
-    return np.where(inexact & even, np.nextafter(single, beyond), single)
-
-
 def _as_float(values: Array, target: str) -> Array:
     """f64 or integers in working form, ready for one rounding."""
-    return _before_narrow(values) if target in NARROW else values.astype(WORKING[target])
+    return before_narrow(values) if target in NARROW else values.astype(WORKING[target])
 
 
 def _cast(name: str, source: str, target: str) -> Callable[[Array], Array] | None:
@@ -386,6 +368,8 @@ def constant_value(op: arith.ConstantOp) -> Array:
             number = bool(number & 1)
     else:
         raise NotCapable("a constant of a vector operation is a scalar", location=location_of(op))
+    if name in NARROW:
+        return rounded(before_narrow(np.array([number], np.float64)), name)
     return working(np.array([number], np.float64 if isinstance(number, float) else None).astype(RAW[name]), name)
 
 

@@ -26,7 +26,11 @@ from ktir.machine import Machine
 
 def dtype_name(element: Attribute) -> str:
     """The name of an element type as machine files spell it: ``f16``, ``i64``."""
-    return f"i{element.bitwidth}" if isinstance(element, IntegerType) else str(element).removeprefix("!")
+    return (
+        f"i{element.bitwidth}"
+        if isinstance(element, IntegerType)
+        else str(element).removeprefix("!ktdp.").removeprefix("!")
+    )
 
 
 @dataclass(frozen=True, slots=True)

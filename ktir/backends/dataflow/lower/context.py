@@ -10,10 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
 
+import numpy as np
 from xdsl.dialects import arith, scf, tensor
 from xdsl.dialects.builtin import (
     AnyFloat,
     DenseIntOrFPElementsAttr,
+    Float16Type,
     FloatAttr,
     IndexType,
     IntegerAttr,
@@ -27,6 +29,8 @@ from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
+from ktir.backends.dataflow.dl16 import from_dl16, to_dl16
+from ktir.backends.dataflow.element_types import before_narrow
 from ktir.backends.dataflow.lower import moves
 from ktir.backends.dataflow.lower.hardware import Hardware
 from ktir.backends.dataflow.lower.plan import Mask, Planner, ScalarBody, Storage, View
@@ -165,7 +169,7 @@ class Lowering:
         if isinstance(found, View | Splat | Undefined | Pending):
             return found
         if isinstance(found, CoreValue) and (number := found.uniform) is not None:
-            return Splat(integer_attribute(number, value.type), (), value.type)
+            return Splat(scalar_attribute(self.hardware, number, value.type, reader), (), value.type)
         if isinstance(found, CoreValue):
             single = self.numbers(found, 1, reader).shaped((), ())
             return Pending((), value.type, (single,), widened(value.type))
@@ -268,11 +272,20 @@ def widened(type: Attribute) -> ScalarBody:
     return body
 
 
-def integer_attribute(number: int, type: Attribute) -> Attribute:
-    """``number`` as an attribute of an integer or float type."""
-    if isinstance(type, AnyFloat):
+def scalar_attribute(hardware: Hardware, number: float, type: Attribute, op: Operation) -> Attribute:
+    """``number`` as an attribute of an integer or float type, rounded once.
+
+    Where f16 is DL16, a number beyond the range of f16 is refused: its text has no word for it.
+    """
+    if not isinstance(type, AnyFloat):
+        return IntegerAttr(int(number), cast("IntegerType", type) if isinstance(type, IntegerType) else IndexType())
+    if hardware.numerics == "f16" or not isinstance(type, Float16Type):
         return FloatAttr(float(number), type)
-    return IntegerAttr(number, cast("IntegerType", type) if isinstance(type, IntegerType) else IndexType())
+    rounded = float(from_dl16(to_dl16(before_narrow(np.array([number], np.float64))))[0])
+    found = FloatAttr(rounded, type)
+    if found.value.data != rounded:
+        refuse(op, f"{number:g} is a number of DL16 that f16 lacks", "pass it in an array, or compute it in f32")
+    return found
 
 
 def splat_value(attribute: Attribute) -> Attribute | None:

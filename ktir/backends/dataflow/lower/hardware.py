@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from ktir.errors import NotCapable
 from ktir.machine.description import Machine
 
+Numerics = Literal["f16", "dl16"]
+"""What f16 means: the IEEE format, or the accelerator's own."""
 MAX_STREAMS = 12
 """Queues into the vector unit."""
 
@@ -45,10 +48,13 @@ class Hardware:
     descriptor_dims: int
     queue_bytes: int
     queues: Mapping[str, tuple[str, str]]
+    numerics: Numerics = "f16"
 
     @staticmethod
-    def of(machine: Machine) -> Hardware:
-        """Finds the parts. :class:`NotCapable` where the machine has no unit for one."""
+    def of(machine: Machine, numerics: Numerics = "f16") -> Hardware:
+        """Finds the parts. :class:`NotCapable` where the machine has no unit for one, or not what f16 shall be."""
+        if numerics not in machine.dtypes:
+            raise NotCapable(f"{machine.name} has no {numerics}", remedy="leave f16 as it is, or take another machine")
         far, near = machine.global_memory.name, machine.scratchpad.name
         matrix, vector = _unit_with(machine, "mac"), _unit_with(machine, "sfu_map")
         feed = _same(machine, [_between(machine, near, unit) for unit in (matrix, vector)], "feed the compute units")
@@ -70,6 +76,7 @@ class Hardware:
             descriptor_dims=min(limited, default=8),
             queue_bytes=min(queue.depth * queue.width for queue in used),
             queues=queues,
+            numerics=numerics,
         )
 
     @property

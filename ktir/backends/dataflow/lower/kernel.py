@@ -10,7 +10,6 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
     AnyFloat,
     DenseIntOrFPElementsAttr,
-    FloatAttr,
     IntegerAttr,
 )
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
@@ -36,6 +35,7 @@ from ktir.backends.dataflow.lower.context import (
     Rule,
     is_parallel,
     refuse,
+    scalar_attribute,
     shape_and_element,
     splat_value,
 )
@@ -172,7 +172,7 @@ def _scalar_to_float(lowering: Lowering, op: Operation) -> None:
     known = lowering.values.get(op.operands[0])
     type = op.results[0].type
     if isinstance(known, CoreValue) and (number := known.uniform) is not None and isa(type, AnyFloat):
-        lowering.values[op.results[0]] = Splat(FloatAttr(float(number), type), (), type)
+        lowering.values[op.results[0]] = Splat(scalar_attribute(lowering.hardware, number, type, op), (), type)
     else:
         pointwise.lower_elementwise(lowering, op)
 

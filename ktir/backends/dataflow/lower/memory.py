@@ -12,12 +12,14 @@ from math import prod
 from typing import cast
 
 import numpy as np
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, MemRefType, i64
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, Float16Type, MemRefType, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
+from ktir.backends.dataflow.dl16 import to_dl16
 from ktir.backends.dataflow.lower import scalars
 from ktir.backends.dataflow.lower.context import Lowering, refuse
+from ktir.backends.dataflow.lower.hardware import Numerics
 from ktir.backends.dataflow.lower.plan import (
     Mask,
     Storage,
@@ -139,6 +141,7 @@ class Constants:
 
     start: int
     alignment: int
+    numerics: Numerics = "f16"
     contents: list[tuple[Storage, bytes]] = field(default_factory=list[tuple[Storage, bytes]])
     known: dict[Attribute, Storage] = field(default_factory=dict[Attribute, Storage])
     numbers: Storage = field(default_factory=lambda: Storage("numbers", "global", 0, 0))
@@ -174,7 +177,7 @@ class Constants:
         """The constant in device memory."""
         storage = self.known.get(attribute)
         if storage is None:
-            content = _packed(attribute, element)
+            content = _packed(attribute, element, self.numerics)
             storage = Storage(f"constant{len(self.contents)}", "global", self.start, len(content))
             self.start += -(-len(content) // self.alignment) * self.alignment
             self.contents.append((storage, content))
@@ -182,8 +185,10 @@ class Constants:
         return View(storage, constant(0, cores), tuple(shape), row_major(shape, element), element)
 
 
-def _packed(attribute: DenseIntOrFPElementsAttr, element: Attribute) -> bytes:
+def _packed(attribute: DenseIntOrFPElementsAttr, element: Attribute, numerics: Numerics) -> bytes:
     """The bytes of a constant as elements lie in memory: packed, a truth value in one byte."""
+    if numerics == "dl16" and isinstance(element, Float16Type):
+        return to_dl16(np.frombuffer(attribute.data.data, np.float16).astype(np.float32)).tobytes()
     if str(element) != "i1":
         return bytes(attribute.data.data)
     return bytes(int(str(number)) & 1 for number in list[object](attribute.get_values()))

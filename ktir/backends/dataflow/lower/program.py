@@ -8,16 +8,16 @@ from math import prod
 
 import numpy as np
 from xdsl.dialects import func
-from xdsl.dialects.builtin import AnyFloat, FloatAttr, ModuleOp
+from xdsl.dialects.builtin import AnyFloat, ModuleOp
 from xdsl.ir import Block as IrBlock
 from xdsl.ir import Operation, Region, SSAValue
 
 from ktir.backends.dataflow.lower import kernel as kernels
 from ktir.backends.dataflow.lower import scalars
-from ktir.backends.dataflow.lower.context import Lowering, refuse
+from ktir.backends.dataflow.lower.context import Lowering, refuse, scalar_attribute
 from ktir.backends.dataflow.lower.element_types import require_elements
 from ktir.backends.dataflow.lower.emit import Resolved, UnitWriter, concerns
-from ktir.backends.dataflow.lower.hardware import Hardware
+from ktir.backends.dataflow.lower.hardware import Hardware, Numerics
 from ktir.backends.dataflow.lower.launches import Launch, LaunchArguments, Placed, Trace, grid_of, trace
 from ktir.backends.dataflow.lower.memory import Constants, Places
 from ktir.backends.dataflow.lower.ordering import accesses_of, order_accesses
@@ -51,7 +51,7 @@ class LoweredProgram:
     ``inputs`` are copied to device memory before it runs, ``outputs`` are read back behind it; ``constants`` are bytes
     at device addresses that belong to the program. ``kernels`` names the launches in order; ``sources`` are the lines
     of the model that they are for, where there are some, and ``moved`` those of launches whose kernel was made for
-    another line.
+    another line. ``numerics`` is what f16 means.
     """
 
     module: ModuleOp
@@ -64,23 +64,32 @@ class LoweredProgram:
     lx_bytes: int
     sources: tuple[Location | None, ...] = ()
     moved: Mapping[int, Location] = field(default_factory=dict[int, Location])
+    numerics: Numerics = "f16"
 
 
 def lower_to_dfp(
-    module: ModuleOp, machine: Machine, function: str | None = None, launch: LaunchArguments | None = None
+    module: ModuleOp,
+    machine: Machine,
+    function: str | None = None,
+    launch: LaunchArguments | None = None,
+    *,
+    numerics: Numerics = "f16",
 ) -> LoweredProgram:
     """Lowers ``function`` (``@main``, or one kernel with its arguments) for ``machine``.
 
+    ``numerics`` says what f16 is when the program runs on data; its text and its time are the same.
+
     Raises :class:`NotLowerable` where an operation has no form on the machine, :class:`CapacityExceeded` where its
-    tiles do not fit the scratchpad, :class:`OutOfBounds` where it reaches outside a view, and
-    :class:`ArgumentError`, :class:`FunctionNotFound`, :class:`GridExceedsMachine` where the launch is not possible.
+    tiles do not fit the scratchpad, :class:`OutOfBounds` where it reaches outside a view, :class:`NotCapable` where the
+    machine lacks what f16 shall be, and :class:`ArgumentError`, :class:`FunctionNotFound`, :class:`GridExceedsMachine`
+    where the launch is not possible.
     """
-    hardware = Hardware.of(machine)
+    hardware = Hardware.of(machine, numerics)
     traced = trace(module, machine, function, launch or {})
     cores = max((prod(grid_of(each.kernel)) for each in traced.launches), default=1)
     step = max(128, machine.alignment)
     places = Places(traced.allocations, machine.scratchpad_bytes)
-    constants = Constants(-(-traced.end // step) * step, step)
+    constants = Constants(-(-traced.end // step) * step, step, numerics)
     plans = [
         plan_launch(hardware, places, constants, cores, number, each) for number, each in enumerate(traced.launches)
     ]
@@ -137,7 +146,7 @@ def _bind(lowering: Lowering, kernel: func.FuncOp, argument: SSAValue, value: in
     if isinstance(type, ktdp.RuntimeArgType):
         type = type.payload
     if isinstance(type, AnyFloat):
-        lowering.values[argument] = Splat(FloatAttr(float(value), type), (), type)
+        lowering.values[argument] = Splat(scalar_attribute(lowering.hardware, value, type, kernel), (), type)
     elif scalars.is_integral(type) and isinstance(value, int):
         lowering.values[argument] = constant(value, lowering.cores)
     else:
@@ -217,6 +226,7 @@ class Assembly:
                 for number, (launch, place) in enumerate(zip(self.traced.launches, sources, strict=True))
                 if place is not None and place != source_place_of(launch.kernel)
             },
+            self.hardware.numerics,
         )
 
     def _declare(self, place: Storage | Tile, made: dfp.BufferOp) -> None:

@@ -8,12 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import prod
+from math import isinf, prod
 from typing import cast
 
 import numpy as np
 from xdsl.dialects import arith, linalg, scf
-from xdsl.dialects.builtin import AnyFloat, DenseArrayBase, Float32Type, FloatAttr, IntegerAttr, IntegerType
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    DenseArrayBase,
+    Float16Type,
+    Float32Type,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+)
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.dialects.tensor import EmptyOp
@@ -425,17 +433,20 @@ def lower_reduction(lowering: Lowering, op: Operation) -> None:
         refuse(op, "it reduces to several results at once", "reduce to one result at a time")
     reduced, initial = _short_form(lowering, op) if op.name == "linalg.reduce" else _generic_form(lowering, op)
     shape, element = shape_and_element(op.results[0].type, op)
-    needs_start = not _is_neutral(initial, reduced.combiner) or reduced.input.element != element
+    needs_start = not _is_neutral(lowering, initial, reduced.combiner) or reduced.input.element != element
     start = _stored(lowering, initial) if needs_start else None
     target, view = lowering.place(op.results[0], shape, element)
     emit_reduction(lowering, reduced, start, target)
     lowering.values[op.results[0]] = view
 
 
-def _is_neutral(tensor: Tensor, combiner: str | None) -> bool:
+def _is_neutral(lowering: Lowering, tensor: Tensor, combiner: str | None) -> bool:
+    """Whether ``tensor`` does nothing to what it is combined with. In DL16 there is no infinity, it would be a NaN."""
     if combiner is None or combiner not in NEUTRAL or not isinstance(tensor, Splat):
         return False
     value = tensor.value
+    if lowering.hardware.numerics == "dl16" and isinstance(tensor.element, Float16Type) and isinf(NEUTRAL[combiner]):
+        return False
     return isinstance(value, FloatAttr | IntegerAttr) and value.value.data == NEUTRAL[combiner]
 
 

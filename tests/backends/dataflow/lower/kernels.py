@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ktir.backends.dataflow import verify
 from ktir.backends.dataflow.lower import ArrayArgument, LoweredProgram, lower_to_dfp
+from ktir.backends.dataflow.lower.hardware import Numerics
 from ktir.backends.dataflow.run import DTYPES, run
 from ktir.dialect.text.parser import parse_module
 from ktir.errors import CapacityExceeded
@@ -100,14 +101,18 @@ def kernel(arguments: str, grid: Sequence[int], *lines: str, name: str = "k") ->
 
 
 def lowered(
-    text: str, function: str | None, arguments: Mapping[str, Any], machine: Machine | None = None
+    text: str,
+    function: str | None,
+    arguments: Mapping[str, Any],
+    machine: Machine | None = None,
+    numerics: Numerics = "f16",
 ) -> LoweredProgram:
     """The program of ``function`` for arrays and scalars by name."""
     given = {
         name: value if isinstance(value, PASSED) else ArrayArgument(value.shape, ELEMENTS[value.dtype])
         for name, value in arguments.items()
     }
-    return lower_to_dfp(parse_module(text, "kernel.mlir"), machine or spyre(), function, given)
+    return lower_to_dfp(parse_module(text, "kernel.mlir"), machine or spyre(), function, given, numerics=numerics)
 
 
 def outputs(program: LoweredProgram, arguments: Mapping[str, Any], seed: int | None = None) -> dict[str, Array]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ktir.backends.dataflow import verify
+from ktir.backends.dataflow.lower.hardware import Numerics
 from ktir.backends.dataflow.run import DTYPES
 from ktir.backends.dataflow.timed import simulate
 from ktir.dialect.text.parser import parse_module
-from ktir.errors import NotLowerable
+from ktir.errors import NotCapable, NotLowerable
 from ktir.interp.executor import execute
 from ktir.machine import Machine, load, loads
 from tests.backends.dataflow.lower.kernels import Array, fetch, kernel, lowered, outputs, put, view
@@ -35,18 +37,20 @@ def every_type() -> Machine:
     return loads(text.replace(row, row + "".join(row.replace("f8E4M3FN", name) for name in others)))
 
 
-def agrees(text: str, arrays: Mapping[str, Array], machine: Machine) -> None:
-    """Runs the kernel on both executors."""
-    program = lowered(text, None, arrays, machine)
+def agrees(text: str, arguments: Mapping[str, Any], machine: Machine, numerics: Numerics = "f16") -> dict[str, Array]:
+    """Runs the kernel on both executors; what it stored."""
+    program = lowered(text, None, arguments, machine, numerics)
     program.module.verify()
     verify.check(program.module, machine)
-    found = outputs(program, arrays)
-    wanted = execute(parse_module(text, "kernel.mlir"), None, dict(arrays), checks=True).outputs
+    found = outputs(program, arguments)
+    module = parse_module(text, "kernel.mlir")
+    wanted = execute(module, None, dict(arguments), checks=True, numerics=numerics).outputs
     assert wanted
     for name, array in wanted.items():
         assert found[name].dtype == array.dtype
         assert found[name].tobytes() == array.tobytes(), name
     simulate(program.module, machine)
+    return found
 
 
 def numbers(name: str, seed: int, shape: list[int] | None = None) -> Array:
@@ -89,7 +93,7 @@ def program_of(source: str, target: str, *lines: str) -> str:
     )
 
 
-def arguments(source: str, target: str, seed: int) -> dict[str, Array]:
+def arrays_of(source: str, target: str, seed: int) -> dict[str, Array]:
     return {
         "x_ptr": numbers(source, seed),
         "y_ptr": numbers(source, seed + 1),
@@ -112,7 +116,7 @@ def test_arithmetic_and_conversions(source: str, target: str, op: str, seed: int
         f"%s = arith.{op} %a, %b : {tensor(source)}",
         to("r", "s", source, target),
     )
-    agrees(text, arguments(source, target, seed), every_type())
+    agrees(text, arrays_of(source, target, seed), every_type())
 
 
 BODIES = {
@@ -144,9 +148,9 @@ WITH_ZERO = [name for name in FLOATS if name != "f8E8M0FNU"]
 def test_bodies(body: str, element: str, seed: int) -> None:
     row = ", ".join(f"[{', '.join(['0.5', '-2.0', '1.0', '0.25'] * 16)}]" for _ in range(SHAPE[0]))
     text = program_of(element, element, BODIES[body].format(t=tensor(element), e=element, row=row))
-    given_arrays = arguments(element, element, seed)
+    given_arrays = arrays_of(element, element, seed)
     if body == "integers":
-        given_arrays |= {"x_ptr": np.round(numbers("f16", seed).astype(np.float64) % 16).astype(DTYPES[element])}
+        given_arrays |= {"x_ptr": np.round(numbers("f16", seed).astype(np.float64) % 8).astype(DTYPES[element])}
     agrees(text, given_arrays, every_type())
 
 
@@ -213,3 +217,66 @@ def test_other_types_are_refused_where_they_stand(machine: str, element: str) ->
     assert caught.value.location is not None
     assert "construct_memory_view" in text.splitlines()[caught.value.location.line - 1]
     assert "f16" in (caught.value.remedy or "")
+
+
+# ------------------------------------------------------------------------------------------------- DL16 as what f16 is
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(st.sampled_from(("f16", "f32", "f64")), st.sampled_from(list(BODIES)), st.integers(0, 1 << 20))
+def test_dl16(other: str, body: str, seed: int) -> None:
+    row = ", ".join(f"[{', '.join(['0.1', '-2.0', '1.001', '2049.0'] * 16)}]" for _ in range(SHAPE[0]))
+    text = program_of("f16", "f16", BODIES[body].format(t=tensor("f16"), e="f16", row=row))
+    given_arrays = arrays_of("f16", "f16", seed)
+    if body == "integers":
+        given_arrays |= {"x_ptr": np.round(given_arrays["x_ptr"] % np.float16(1024))}
+    agrees(text, given_arrays, every_type(), "dl16")
+    if other != "f16":
+        agrees(
+            program_of(other, "f16", to("r", "a", other, "f16")), arrays_of(other, "f16", seed), load("spyre"), "dl16"
+        )
+        agrees(
+            program_of("f16", other, to("r", "a", "f16", other)), arrays_of("f16", other, seed), load("spyre"), "dl16"
+        )
+
+
+@pytest.mark.parametrize("target", ["f32", "f16"])
+def test_products_of_dl16(target: str) -> None:
+    random = np.random.default_rng(3)
+    x, y = (random.integers(-30, 31, shape).astype(np.float16) for shape in ([8, 64], [64, 32]))
+    arrays = {"x_ptr": x, "y_ptr": y, "z_ptr": np.zeros([8, 32], DTYPES[target])}
+    found = agrees(product("f16", target), arrays, load("rapid"), "dl16")["z_ptr"]
+    exact = x.astype(np.float64) @ y.astype(np.float64)
+    np.testing.assert_allclose(found, exact, rtol=0 if target == "f32" else 2**-10)
+    assert target == "f32" or not np.array_equal(found, exact.astype(np.float16)), "nothing was rounded to nine bits"
+
+
+def test_the_lowest_number_of_f16_is_none_in_dl16() -> None:
+    """A maximum that starts at minus infinity, which DL16 lacks, is no number; one may not leave the start out."""
+    body = BODIES["largest of a column"].replace("-0.25 : {e}", "0xFC00 : f16").format(t=tensor("f16"), e="f16")
+    arrays = arrays_of("f16", "f16", 1)
+    assert np.isnan(agrees(program_of("f16", "f16", body), arrays, load("spyre"), "dl16")["z_ptr"]).all()
+    assert not np.isnan(agrees(program_of("f16", "f16", body), arrays, load("spyre"))["z_ptr"]).any()
+
+
+SCALED = program_of(
+    "f16",
+    "f16",
+    f"%e2 = tensor.empty() : {tensor('f16')}",
+    f"%k = linalg.fill ins(%factor : f16) outs(%e2 : {tensor('f16')}) -> {tensor('f16')}",
+    f"%r = arith.mulf %a, %k : {tensor('f16')}",
+).replace("%z_ptr: index", "%z_ptr: index, %factor: f16")
+
+
+def test_scalars_are_rounded_once() -> None:
+    for factor in (0.1, 1 + 2**-10 + 2**-12, -2e-4):
+        agrees(SCALED, {**arrays_of("f16", "f16", 2), "factor": factor}, load("spyre"), "dl16")
+    for factor in (1e6, 3e-5):
+        with pytest.raises(NotLowerable, match="number of DL16 that f16 lacks"):
+            lowered(SCALED, None, {**arrays_of("f16", "f16", 2), "factor": factor}, load("spyre"), "dl16")
+
+
+@pytest.mark.parametrize("machine", ["mesh", "column"])
+def test_machines_without_dl16(machine: str) -> None:
+    with pytest.raises(NotCapable, match=f"{machine} has no dl16"):
+        lowered(SCALED, None, {**arrays_of("f16", "f16", 2), "factor": 1.0}, load(machine), "dl16")
