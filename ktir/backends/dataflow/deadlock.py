@@ -22,8 +22,8 @@ from ktir.errors import DataflowDeadlock, LimitExceeded
 
 MOST_QUANTA: Final = 64
 """Quanta granted at once; the verdict does not depend on it."""
-MOST_STEPS: Final = 16
-"""Grants of an actor before the others have their turn."""
+MOST_STEPS: Final = 8
+"""Grants of an actor before the others have their turn; fewer than a look for a rhythm lets pass, for one actor too."""
 MOST_TURNS: Final = 200_000_000
 """Steps of a run of the tokens before it is given up."""
 _PLENTY: Final = 1 << 20

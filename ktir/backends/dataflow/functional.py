@@ -36,13 +36,17 @@ from ktir.backends.dataflow.resolve import compile_program
 from ktir.backends.dataflow.touched import Region, Touch, touches
 from ktir.backends.dataflow.unit_program import Program
 from ktir.backends.dataflow.vector_clocks import Clocks, Shadow
-from ktir.errors import ArgumentError, DataflowDeadlock, KtirError
+from ktir.errors import ArgumentError, DataflowDeadlock, KtirError, LimitExceeded
 from ktir.machine import Machine
 
 __all__ = ["ByteMemory", "Prepared", "Statistics", "execute", "prepare", "run"]
 
 MOST_RACED_BYTES = 1 << 26
 """Of a memory that is watched for races, up to the last byte that could be raced for."""
+MOST_OPERATIONS = 1 << 25
+"""Executions of instructions in a run; each is remembered until the run is prepared."""
+MOST_AT_ONCE = 1 << 30
+"""Elements that one operation may move."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,7 @@ def prepare(program: Program, *, unit_order_seed: int | None = None) -> Prepared
             remedy="launch the program with values for its symbols first (launch_symbols.launch)",
         )
     choice = None if unit_order_seed is None else random.Random(unit_order_seed)
+    _refuse_endless(program)
     touched = list(touches(program))
     raced = {region: int(parts[-1, 1]) for region, parts in contested(touched).items()}
     planner = _Planner(program, touched, raced, choice)
@@ -101,6 +106,22 @@ def prepare(program: Program, *, unit_order_seed: int | None = None) -> Prepared
         if all(len(team.cores) == 1 for team in found):
             raise
     return planner.planned(singles(program))
+
+
+def _refuse_endless(program: Program) -> None:
+    """Raises :class:`LimitExceeded` for what would take hours, or more memory than there is."""
+    executed = 0
+    for _, code, instruction in program.instructions:
+        executed += sum(instruction.executions(core) for core in code.cores)
+        at_once = [access.box.elements for access in instruction.accesses]
+        at_once += [flow.elements for flow in (*instruction.pops, *instruction.pushes)]
+        if executed > MOST_OPERATIONS or max(at_once, default=0) > MOST_AT_ONCE:
+            what = f"{executed} operations" if executed > MOST_OPERATIONS else f"{max(at_once)} elements at once"
+            raise LimitExceeded(
+                f"a run with data would execute {what}",
+                location=instruction.location,
+                remedy="run it with fewer iterations; the timed simulation of a loop does not depend on them",
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,14 @@ or with a remainder) is counted one index at a time, over one period where the c
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from itertools import product
 from math import lcm, prod
 
 from ktir.backends.dataflow.expression import MOST_POINTS, Expression, Linear, PerCore, at
 from ktir.errors import LimitExceeded
+from ktir.location import Location
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +40,26 @@ class Condition:
 class Space:
     """The iterations of one core: ``ranges`` of the indices, outermost first; ``mixed`` hold besides.
 
-    ``possible`` is false where a condition without an index is not met.
+    ``possible`` is false where a condition without an index is not met. ``location``: of what is executed in them.
     """
 
     core: int
     ranges: tuple[range, ...]
     mixed: tuple[Condition, ...] = ()
     possible: bool = True
+    location: Location | None = field(default=None, compare=False)
 
     @classmethod
-    def of(cls, core: int, counts: Sequence[PerCore], conditions: Sequence[Condition] = ()) -> Space:
+    def of(
+        cls,
+        core: int,
+        counts: Sequence[PerCore],
+        conditions: Sequence[Condition] = (),
+        location: Location | None = None,
+    ) -> Space:
         """The iterations of loops of ``counts`` in which ``conditions`` hold."""
-        return cls(core, tuple(range(max(0, at(count, core))) for count in counts), tuple(conditions)).narrowed()
+        ranges = tuple(range(max(0, at(count, core))) for count in counts)
+        return cls(core, ranges, tuple(conditions), location=location).narrowed()
 
     def narrowed(self) -> Space:
         """The same iterations with as much as possible said by the ranges."""
@@ -64,7 +73,7 @@ class Space:
                 ranges[depth] = _narrow(ranges[depth], condition, self.core, depth)
             else:
                 mixed.append(condition)
-        return Space(self.core, tuple(ranges), tuple(mixed), possible)
+        return Space(self.core, tuple(ranges), tuple(mixed), possible, self.location)
 
     @property
     def points(self) -> int:
@@ -96,6 +105,7 @@ class Space:
         if len(indices) > MOST_POINTS:
             raise LimitExceeded(
                 f"a condition of several indices over {len(indices)} iterations",
+                location=self.location,
                 remedy="write it with a loop for each case, so that every condition is of one index",
             )
         return indices
@@ -103,7 +113,7 @@ class Space:
     def _fixed(self, depth: int, index: int) -> Space:
         ranges = (*self.ranges[:depth], range(1), *self.ranges[depth + 1 :])
         mixed = tuple(Condition(each.value.fixed(self.core, depth, index), each.equality) for each in self.mixed)
-        return Space(self.core, ranges, mixed, self.possible).narrowed()
+        return Space(self.core, ranges, mixed, self.possible, self.location).narrowed()
 
     def bounds(self, value: Expression) -> tuple[int, int]:
         """Least and largest value of ``value`` over the iterations, of which there has to be one.
@@ -114,7 +124,11 @@ class Space:
         if self.mixed and prod(len(self.ranges[depth]) for depth in depths) <= MOST_POINTS:
             values = [value.value(self.core, indices) for indices in self.points_along(depths)]
             return min(values), max(values)
-        return value.bounds(self.core, self.ranges)
+        try:
+            return value.bounds(self.core, self.ranges)
+        except LimitExceeded as error:
+            error.location = self.location
+            raise
 
     def times_of(self, value: Expression) -> dict[int, int]:
         """How often each value comes up over the iterations. Raises :class:`LimitExceeded` for too many values."""

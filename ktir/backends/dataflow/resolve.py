@@ -189,6 +189,9 @@ class _UnitCompiler:
         self._block(op.body.block)
         self.counts.pop()
         self.loops.pop()
+        if len(self.code.nodes) == start + 1:
+            self.code.nodes.pop()  # nothing happens in it
+            return
         self.code.nodes.append(LoopEnd(depth, start + 1))
         self.code.nodes[start] = LoopStart(depth, count.constant, len(self.code.nodes))
 
@@ -210,6 +213,9 @@ class _UnitCompiler:
         self.conditions.extend(conditions)
         self._block(op.body.block)
         del self.conditions[len(self.conditions) - len(conditions) :]
+        if len(self.code.nodes) == start + 1:
+            self.code.nodes.pop()
+            return
         self.code.nodes[start] = Branch(tuple(conditions), len(self.code.nodes))
 
     def _affine(

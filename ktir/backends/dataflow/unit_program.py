@@ -161,7 +161,7 @@ class Instruction:
 
     def space(self, core: int) -> Space:
         """The iterations in which ``core`` executes the instruction."""
-        return Space.of(core, self.counts, self.conditions)
+        return Space.of(core, self.counts, self.conditions, self.location)
 
     def executions(self, core: int) -> int:
         """How often ``core`` executes the instruction."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import f16
@@ -22,6 +23,8 @@ Step = tuple[str, int, str]
 """What is done, with how many vectors, with which queue or buffer."""
 Guard = tuple[dict[str, int], dict[str, int]]
 """Tokens that a move takes and tokens that it gives."""
+
+T = TypeVar("T")
 
 QUEUES = {
     "x": ("lx_ld", "sfu"),
@@ -66,13 +69,13 @@ def random_network(seed: int) -> Network:
     if choose.random() < 0.8:
         vectors = choose.randint(1, 4)
         for name in ("x", "y"):
-            steps["lx_ld"].append([("push", part, name) for part in _parts(vectors, choose)])
-        steps["sfu"].append([("map", part, "xyo") for part in _parts(vectors, choose)])
-        steps["lx_st"].append([("pop", part, "o") for part in _parts(vectors, choose)])
+            steps["lx_ld"].append([("push", part, name) for part in parts(vectors, choose)])
+        steps["sfu"].append([("map", part, "xyo") for part in parts(vectors, choose)])
+        steps["lx_st"].append([("pop", part, "o") for part in parts(vectors, choose)])
     if choose.random() < 0.5:
         vectors = choose.randint(1, 3)
-        steps["lx_ld"].append([("push", part, "w") for part in _parts(vectors, choose)])
-        steps["pe"].append([("take", part, "w") for part in _parts(vectors, choose)])
+        steps["lx_ld"].append([("push", part, "w") for part in parts(vectors, choose)])
+        steps["pe"].append([("take", part, "w") for part in parts(vectors, choose)])
         steps["pe"].append([("emit", 1, "p")])
         steps["lx_st"].append([("pop", 1, "p")])
     for name, (producer, consumer) in TILES.items():
@@ -84,26 +87,26 @@ def random_network(seed: int) -> Network:
             steps[consumer].append([(kind, 1, name) for kind in taken])
     if choose.random() < 0.3:
         vectors = choose.randint(1, 4)
-        steps["ring_tx"].append([("send", part, "c") for part in _parts(vectors, choose)])
-        steps["ring_rx"].append([("receive", part, "c") for part in _parts(vectors, choose)])
+        steps["ring_tx"].append([("send", part, "c") for part in parts(vectors, choose)])
+        steps["ring_rx"].append([("receive", part, "c") for part in parts(vectors, choose)])
     network.looped = frozenset(unit for unit in steps if choose.random() < 0.7)
-    network.steps = {unit: _interleaved(lists, choose) for unit, lists in steps.items() if lists}
+    network.steps = {unit: interleaved(lists, choose) for unit, lists in steps.items() if lists}
     if choose.random() < 0.2:
         for each in network.steps.values():
             each.insert(choose.randint(0, len(each)), ("barrier", 1, ""))
     return network
 
 
-def _parts(total: int, choose: random.Random) -> list[int]:
+def parts(total: int, choose: random.Random) -> list[int]:
     """``total`` cut into pieces."""
     first = choose.randint(1, total)
-    return [first] if first == total else [first, *_parts(total - first, choose)]
+    return [first] if first == total else [first, *parts(total - first, choose)]
 
 
-def _interleaved(lists: list[list[Step]], choose: random.Random) -> list[Step]:
+def interleaved(lists: list[list[T]], choose: random.Random) -> list[T]:
     """The steps of all lists, those of one in their order."""
     left = [list(each) for each in lists]
-    found: list[Step] = []
+    found: list[T] = []
     while any(left):
         found.append(choose.choice([each for each in left if each]).pop(0))
     return found
@@ -189,6 +192,11 @@ def explore(network: Network) -> tuple[bool, bool]:
     """Whether some order of the moves reaches the end of all units, and whether some order gets stuck before."""
     units = [_moves(steps) * network.count for steps in network.steps.values()]
     tokens = {f"room {name}": depth for name, depth in (network.depths | network.slots).items()} | {"room c": CHANNEL}
+    return search(units, tokens)
+
+
+def search(units: list[list[Guard]], tokens: dict[str, int]) -> tuple[bool, bool]:
+    """As :func:`explore`, for the moves of units in their order, and the tokens that there are at the start."""
     gained = [_gains(moves) for moves in units]
     start = tuple(0 for _ in units)
     seen, left = {start}, [start]
@@ -231,7 +239,7 @@ def _following(
     for number, (place, moves) in enumerate(zip(state, units, strict=True)):
         if place < len(moves):
             takes = moves[place][0]
-            if "barrier" in takes:
+            if any(token.startswith("barrier") for token in takes):
                 waiting += 1
             elif all(
                 initial.get(token, 0) + sum(each.get(token, 0) for each in here) >= amount

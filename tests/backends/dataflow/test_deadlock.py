@@ -1,18 +1,26 @@
 """The deadlock verdict against all interleavings of small networks; minimal depths; what the error says."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ktir.backends.dataflow import deadlock
 from ktir.backends.dataflow.deadlock import Depths, minimal_depths, run_to_verdict
 from ktir.backends.dataflow.resolve import compile_program
+from ktir.backends.dataflow.timed import simulate_program
 from ktir.errors import DataflowDeadlock
 from ktir.machine import load
+from tests.backends.dataflow import core_networks
 from tests.backends.dataflow.networks import CHANNEL, QUEUES, TILES, Network, as_program, explore, random_network
+from tests.backends.dataflow.programs import Program
 from tests.settings import examples
 
 SPYRE = load("spyre", {"net.ring.depth": CHANNEL})
+CORES = load("spyre", {"net.ring.depth": CHANNEL, "net.sum_ring.depth": CHANNEL}, cores=4)
 seeds = st.integers(0, 2**32)
 
 
@@ -31,10 +39,61 @@ def test_v4_agrees_with_all_interleavings(seed: int) -> None:
     assert_jointly_minimal(minimal_depths(program), network)
 
 
-def assert_jointly_minimal(found: Depths | None, network: Network) -> None:
+@settings(max_examples=examples(1000), deadline=None)
+@given(seeds)
+def test_v4_agrees_with_all_interleavings_over_cores_and_corelets(seed: int) -> None:
+    """With messages to one core and to several, chains, two corelets, and conditions on iterations; P7 as well: a timed
+    run stops where the verdict says."""
+    network = core_networks.random_core_network(seed)
+    program = compile_program(core_networks.as_program(network).module, CORES)
+    ends, stuck = core_networks.explore(network)
+    assert ends != stuck, "a network has one fate"
+    assert (run_to_verdict(program) is not None) == stuck
+    try:
+        simulate_program(program)
+        stops = False
+    except DataflowDeadlock:
+        stops = True
+    assert stops == stuck
+    assert_jointly_minimal(minimal_depths(program), network, core_networks.explore)
+
+
+@pytest.mark.parametrize("count", [10**3, 10**12])
+def test_the_cost_of_the_verdict_does_not_grow_with_counts(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One unit alone, one long operation, loops with nothing in them, and networks of several units."""
+    monkeypatch.setattr(deadlock, "MOST_TURNS", 20_000)
+    alone, long, nothing = Program(), Program(), Program()
+    for p in (alone, long, nothing):
+        x, tile = p.ddr(0, 1024, "x"), p.lx(0, 1024, "tile")
+        with p.unit("hbm_ld") as u:
+            if p is long:
+                u.copy(x, 0, tile, 0, [count, 64], [0, 2], [0, 2])
+                continue
+            with u.loop(count) as i:
+                if p is alone:
+                    u.move(x, 0, tile, 0, 64)
+                else:
+                    with u.when(lambda i: i.ge(5), i):
+                        pass
+        assert run_to_verdict(compile_program(p.module, SPYRE)) is None
+    for seed in range(40):
+        network = random_network(seed)
+        network.looped = frozenset(network.steps)
+        verdicts = [
+            run_to_verdict(compile_program(as_program(replace(network, count=times)).module, SPYRE)) is None
+            for times in (64, count)
+        ]
+        assert verdicts[0] == verdicts[1]
+
+
+def assert_jointly_minimal(
+    found: Depths | None,
+    network: Network | core_networks.CoreNetwork,
+    explore: Callable[[Any], tuple[bool, bool]] = explore,
+) -> None:
     """The capacities suffice, and with any one lower the network gets stuck."""
     if found is None:
-        plenty = dict.fromkeys((*QUEUES, *TILES), 100)
+        plenty = dict.fromkeys((*QUEUES, *TILES, *core_networks.TILES), 100)
         assert explore(replace(network, depths=plenty, slots=plenty)) == (False, True)
         return
     enough = replace(network, depths=dict(found.queues), slots=dict(found.slots))

@@ -11,12 +11,14 @@ from xdsl.dialects.builtin import FloatAttr, bf16, f16, f32, i1, i32, i64
 from ktir.backends.dataflow.functional import execute, prepare
 from ktir.backends.dataflow.resolve import compile_program
 from ktir.backends.dataflow.scalar_region import Folding
+from ktir.backends.dataflow.verify import verify
 from ktir.dialect import dfp
 from ktir.errors import (
     DataflowDeadlock,
     DataflowError,
     DescriptorOutOfBounds,
     KtirError,
+    LimitExceeded,
     QueueImbalance,
     QueueMisuse,
     UnwrittenRead,
@@ -429,3 +431,26 @@ def test_the_stationary_block_has_the_size_that_is_multiplied(machine: Machine) 
     p.find(dfp.PeClearOp).properties["rows"] = p.find(dfp.PeLoadOp).properties["k"]
     error = fault(machine, p)
     assert isinstance(error, DataflowError) and "accumulators" in error.message
+
+
+@pytest.mark.parametrize("shape", [([10**12, 64], 1), ([64], 10**12)], ids=["one operation", "many"])
+def test_what_would_never_end_is_refused_before_it_begins(machine: Machine, shape: tuple[list[int], int]) -> None:
+    counts, times = shape
+    p = Program()
+    x, tile = p.ddr(0, 1024, "x"), p.lx(0, 1024, "tile")
+    with p.unit("hbm_ld") as u, u.loop(times):
+        u.copy(x, 0, tile, 0, counts, [0, 2][-len(counts) :], [0, 2][-len(counts) :])
+    with pytest.raises(LimitExceeded) as caught:
+        execute(p.module, machine, Memory.of(1024))
+    assert caught.value.location is not None and caught.value.remedy is not None
+
+
+def test_conditions_that_cannot_be_counted_are_refused_where_they_are(machine: Machine) -> None:
+    p = Program()
+    x, tile = p.ddr(0, 1024, "x"), p.lx(0, 1024, "tile")
+    with p.unit("hbm_ld") as u, u.loop(10**9) as i, u.when(lambda i: (i % 1_000_003).eq(5), i):
+        u.move(x, 0, tile, 0, 64)
+    with pytest.raises(LimitExceeded) as caught:
+        execute(p.module, machine, Memory.of(1024))
+    assert caught.value.location is not None
+    assert [(each.code, each.location is None) for each in verify(p.module, machine)] == [("LimitExceeded", False)]
