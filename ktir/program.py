@@ -59,12 +59,14 @@ class Options:
     """How a model is compiled and run.
 
     ``executor``: who runs calls. ``checks``: whether the KTIR executor tracks uninitialised bytes, padding and races.
-    ``name``: what reports call the program.
+    ``name``: what reports call the program. ``numerics``: what f16 is on both executors, that of IEEE or the
+    accelerator's DL16; times do not depend on it.
     """
 
     executor: Executor = "dataflow"
     checks: bool = True
     name: str | None = None
+    numerics: Literal["f16", "dl16"] = "f16"
 
 
 @dataclass(frozen=True)
@@ -243,16 +245,27 @@ class Program:
     def _on_ktir(self, arguments: Mapping[str, Array]) -> list[Array]:
         from ktir.interp.executor import execute
 
-        execution = execute(self.module.op, "main", arguments, machine=self.machine, checks=self.options.checks)
+        options = self.options
+        execution = execute(
+            self.module.op,
+            "main",
+            arguments,
+            machine=self.machine,
+            checks=options.checks,
+            numerics=options.numerics,
+        )
         self.last_run = LastRun("ktir", execution.statistics.operations, execution.statistics.launches)
         return execution.results
 
     @property
     def _current(self) -> Lowering:
         """What is made from the module as it is now: a person may have edited it since."""
-        if self._lowering is None or not self._lowering.of.is_structurally_equivalent(self.module.op):
-            self._lowering = Lowering(self.module.op.clone(), lower(self.module, self.machine), self.machine)
-        return self._lowering
+        made = self._lowering
+        same = made is not None and made.lowered.numerics == self.options.numerics
+        if made is None or not same or not made.of.is_structurally_equivalent(self.module.op):
+            lowered = lower(self.module, self.machine, numerics=self.options.numerics)
+            made = self._lowering = Lowering(self.module.op.clone(), lowered, self.machine)
+        return made
 
     @cached_property
     def _result_names(self) -> list[str]:
@@ -332,14 +345,20 @@ def _no_torch(error: ModuleNotFoundError) -> UnsupportedInput:
 
 
 def lower(
-    module: Module, machine: Machine, function: str = "main", launch: LaunchArguments | None = None
+    module: Module,
+    machine: Machine,
+    function: str = "main",
+    launch: LaunchArguments | None = None,
+    *,
+    numerics: Literal["f16", "dl16"] = "f16",
 ) -> LoweredProgram:
     """A verified dataflow program for one call of ``function``, whose operations know their lines in ``module``."""
     from ktir.backends.dataflow.lower import lower_to_dfp
     from ktir.backends.dataflow.verify import check
     from ktir.dialect.text.places import with_text_places
 
-    lowered = lower_to_dfp(with_text_places(module.op, module.file, PRINTED), machine, function, launch)
+    placed = with_text_places(module.op, module.file, PRINTED)
+    lowered = lower_to_dfp(placed, machine, function, launch, numerics=numerics)
     check(lowered.module, machine)
     return lowered
 

@@ -191,3 +191,19 @@ def test_an_operator_outside_the_set_is_named_with_its_shapes_and_line() -> None
     with pytest.raises(ktir.KtirError, match="qr") as error:
         ktir.compile(Odd(), (torch.randn(8, 8),))
     assert "[8, 8]" in str(error.value) and Path(__file__).name in str(error.value)
+
+
+def test_a_model_may_run_with_dl16_in_the_place_of_f16() -> None:
+    """On both executors alike; results are numbers of DL16, which has nine bits of mantissa where f16 has ten."""
+    torch.manual_seed(3)
+    model, args = made(nn.Sequential(nn.Linear(64, 96), nn.GELU(), nn.Linear(96, 40)), F16, 5, 64)
+    program = ktir.compile(model, args)
+    plain = program(*args)
+    program.options = ktir.Options(numerics="dl16")
+    found, reference = (program.call(executor, *args) for executor in ("dataflow", "ktir"))
+    scale = float(plain.abs().max())
+    for other in (reference, plain):
+        assert float((found - other).abs().max()) <= 4 * 2**-10 * scale
+    normal = np.abs(found.detach().numpy()) >= 2.0**-14
+    assert not (found.detach().numpy().view(np.uint16)[normal] & 1).any()
+    assert (plain.detach().numpy().view(np.uint16)[normal] & 1).any()

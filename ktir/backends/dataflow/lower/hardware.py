@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
-from ktir.errors import NotCapable
+from ktir.errors import ArgumentError, NotCapable
 from ktir.machine.description import Machine
 
 Numerics = Literal["f16", "dl16"]
@@ -53,6 +53,8 @@ class Hardware:
     @staticmethod
     def of(machine: Machine, numerics: Numerics = "f16") -> Hardware:
         """Finds the parts. :class:`NotCapable` where the machine has no unit for one, or not what f16 shall be."""
+        if numerics not in get_args(Numerics):
+            raise ArgumentError(f"f16 cannot be {numerics}", remedy=f"use {' or '.join(get_args(Numerics))}")
         if numerics not in machine.dtypes:
             raise NotCapable(f"{machine.name} has no {numerics}", remedy="leave f16 as it is, or take another machine")
         far, near = machine.global_memory.name, machine.scratchpad.name
