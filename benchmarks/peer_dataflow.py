@@ -55,8 +55,8 @@ def arguments(case: Any, built: Any) -> tuple[dict[str, Any], dict[str, Argument
     for number, segment in enumerate(built.memory):
         if segment.space == "lx":
             raise NotLowerable(
-                f"ktdp.load of {case.func} reads {segment.data.nbytes} bytes that are in a scratchpad before the launch; the "
-                "host of a dataflow program copies to device memory alone",
+                f"ktdp.load of {case.func} reads {segment.data.nbytes} bytes that are in the scratchpad of core "
+                f"{segment.core} before the launch; the host of a dataflow program copies to device memory alone",
                 remedy="let an earlier launch load them from device memory and store them there",
             )
         place = next((n for n, (byte, shape, _) in case.readback.items() if byte == segment.byte_addr), None)

@@ -18,6 +18,7 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, Affine
 from ktir.backends.dataflow.lower.plan import (
     Action,
     Block,
+    Chain,
     Copy,
     Drain,
     Gather,
@@ -225,6 +226,17 @@ class UnitWriter:
                 )
             case Pe():
                 return self._pe(action)
+            case Chain(source, target, previous, following):
+                return dfp.ChainOp(
+                    *self._at(source, active, made),
+                    *self._at(target, active, made),
+                    self.value(previous, active, made),
+                    self.value(following, active, made),
+                    counts=_counts(source),
+                    src_strides=_strides(source),
+                    dst_strides=_strides(target),
+                    element=source.element,
+                )
             case Send():
                 return self._send(action, active, made)
             case Receive(target, origin):

@@ -73,7 +73,7 @@ class Hardware:
             drain=drain,
             matrix=matrix,
             vector=vector,
-            send=next((unit.name for unit in machine.units.values() if unit.kind == "send"), None),
+            send=next((unit.name for unit in machine.units.values() if "send" in unit.ops), None),
             receive=next((unit.name for unit in machine.units.values() if unit.kind == "receive"), None),
             descriptor_dims=min(limited, default=8),
             queue_bytes=min(queue.depth * queue.width for queue in used),
@@ -95,6 +95,11 @@ class Hardware:
     def multicasts(self) -> bool:
         """Whether one message may go to several cores."""
         return self.send is not None and "multicast" in self.machine.unit(self.send).ops
+
+    @property
+    def adder(self) -> str | None:
+        """The unit that adds along a chain of cores, if there is one."""
+        return next((unit.name for unit in self.machine.units.values() if "chain" in unit.ops), None)
 
     @property
     def units(self) -> tuple[str, ...]:

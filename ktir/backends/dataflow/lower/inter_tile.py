@@ -9,7 +9,7 @@ import numpy as np
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineSet
 
-from ktir.backends.dataflow.lower import moves
+from ktir.backends.dataflow.lower import chains, moves
 from ktir.backends.dataflow.lower.context import Lowering, Rule, refuse, shape_and_element
 from ktir.backends.dataflow.lower.plan import Tile, View, row_major
 from ktir.backends.dataflow.lower.ring import core_table, receive, send, send_to_all, sending_block
@@ -153,17 +153,30 @@ def _send_partials(lowering: Lowering, op: Operation, future: Future, senders: M
 
 
 def reduce(lowering: Lowering, op: Operation) -> None:
-    """Folds the contributions on each consumer in ascending order of producers, from the identity on."""
+    """Folds the contributions on each consumer in ascending order of producers; who hears none gets the identity.
+
+    Sums in f32 that all consumers of a group hear are added along a chain of the producers where the machine can.
+    """
     assert isinstance(op, ktdp.InterTileReduceOp)
     planner = lowering.planner
     future = lowering.get(op.future, Future, op, "the future")
     senders = _senders(lowering, op, future)
+    if chains.adds(lowering, op, future.partials, future.producers, senders):
+        results = chains.lower(lowering, op, future.partials, future.producers, senders)
+        for result, view in zip(op.results, results, strict=True):
+            lowering.values[result] = _as_result(op, result, view)
+        return
     _send_partials(lowering, op, future, senders)
     carried: list[Tile] = []
+    firsts = {consumer: heard[0] for consumer, heard in senders.items() if heard}
+    hears = np.array([core in firsts for core in range(lowering.cores)])
     for identity, partial in zip(op.identities, future.partials, strict=True):
+        target, heard = lowering.received_tile(partial.shape, partial.element)
+        receive(lowering, hears, target, core_table(lowering.cores, firsts))
         tile = planner.carried_tile(partial.shape, partial.element)
         first = planner.dense(planner.writing(tile), partial.shape, partial.element)
-        moves.write(planner, lowering.tensor(identity, op), first)
+        for mask, value in ((hears, heard), (~hears, lowering.tensor(identity, op))):
+            planner.guarded(mask, lambda value=value, first=first: moves.write(planner, value, first))
         carried.append(tile)
     block = op.reducer.block
     end = block.last_op
@@ -186,7 +199,7 @@ def reduce(lowering: Lowering, op: Operation) -> None:
         for value, target in zip(end.operands, targets, strict=True):
             moves.write(planner, lowering.tensor(value, end), target)
 
-    _each_run(lowering, "from", senders, work)
+    _each_run(lowering, "from", {consumer: heard[1:] for consumer, heard in senders.items()}, work)
     for result, tile, partial in zip(op.results, carried, future.partials, strict=True):
         reading = planner.reading(tile, planner.block.items[-1])
         lowering.values[result] = _as_result(op, result, planner.dense(reading, partial.shape, partial.element))

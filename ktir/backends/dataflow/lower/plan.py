@@ -297,13 +297,27 @@ class Receive:
     origin: CoreValue
 
 
-Action = Copy | Gather | Stream | Drain | SfuMap | SfuReduce | Pe | Send | Receive
+@dataclass(frozen=True)
+class Chain:
+    """A core's part in adding views along a chain of cores.
+
+    It takes sums from core ``previous``, none where that is negative, and hands them with its own ``source`` to core
+    ``next`` or, where that is negative, to ``target``.
+    """
+
+    source: View
+    target: View
+    previous: CoreValue
+    next: CoreValue
+
+
+Action = Copy | Gather | Stream | Drain | SfuMap | SfuReduce | Pe | Send | Receive | Chain
 
 
 def views_of(action: Action) -> Iterator[View]:
     """The views that ``action`` touches."""
     match action:
-        case Copy():
+        case Copy() | Chain():
             yield from (action.source, action.target)
         case Gather():
             yield from (action.source, action.index, action.target)

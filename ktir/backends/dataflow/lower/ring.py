@@ -44,8 +44,11 @@ def send(lowering: Lowering, block: Block, mask: Mask, source: View, *destinatio
 def send_to_all(
     lowering: Lowering, block: Block, sources: Sequence[View], destinations: Mapping[int, Sequence[int]]
 ) -> None:
-    """Sends of each core of ``destinations`` to the cores listed for it, each once: a message to all of them, itself
-    apart, since no core hears its own message to others."""
+    """Sends of each core of ``destinations`` to the cores listed for it, each once: a message to all of them where the
+    machine can, itself apart, since no core hears its own message to others."""
+    if not lowering.hardware.multicasts:
+        _send_to_each(lowering, block, sources, destinations)
+        return
     others = {core: [each for each in to if each != core] for core, to in destinations.items()}
     for count in sorted({len(to) for to in others.values()} - {0}):
         group = {core: to for core, to in others.items() if len(to) == count}
@@ -56,6 +59,15 @@ def send_to_all(
     if itself:
         for source in sources:
             send(lowering, block, _mask(lowering.cores, itself), source, core_table(lowering.cores, itself))
+
+
+def _send_to_each(
+    lowering: Lowering, block: Block, sources: Sequence[View], destinations: Mapping[int, Sequence[int]]
+) -> None:
+    for position in range(max(map(len, destinations.values()), default=0)):
+        group = {core: to[position] for core, to in destinations.items() if position < len(to)}
+        for source in sources:
+            send(lowering, block, _mask(lowering.cores, group), source, core_table(lowering.cores, group))
 
 
 def _mask(cores: int, some: Collection[int]) -> Mask:

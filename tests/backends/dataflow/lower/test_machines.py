@@ -27,15 +27,18 @@ GROUPS = "affine_set<(g) : (g == 0)>"
 ROW = "tensor<1x64xf32>"
 
 
-def reduction(consumers: str) -> str:
-    """Each core doubles a row; ``consumers`` get the sum of the four rows and store it in their own."""
+def reduction(consumers: str, identity: float = 0.0, combine: str = "arith.addf", hears: str = "") -> str:
+    """Each core doubles a row; ``consumers`` get the sum of the four rows and store it in their own.
+
+    ``combine``: what takes the place of the sum; ``hears``: which producers a consumer hears, all if that is empty.
+    """
     return kernel(
         "%x_ptr: index, %y_ptr: index",
         [4],
         "%core = ktdp.get_compute_tile_id : index",
         view("x", "%x_ptr", [4, 64], "f32"),
         view("y", "%y_ptr", [4, 64], "f32"),
-        f"%zero = arith.constant dense<0.0> : {ROW}",
+        f"%zero = arith.constant dense<{identity}> : {ROW}",
         f"%f = ktdp.inter_tile_produce producer_tiles_per_group = {ALL}"
         f" -> !ktdp.tile_future<({ROW}), groups = {GROUPS}> {{",
         "^bb0(%gid: index):",
@@ -43,10 +46,10 @@ def reduction(consumers: str) -> str:
         f"%a = arith.addf %v, %v : {ROW}",
         f"ktdp.yield_partial %a : {ROW}",
         "}",
-        f"%r = ktdp.inter_tile_reduce(%f) consumer_tiles_per_group = {consumers}, identity(%zero : {ROW})"
+        f"%r = ktdp.inter_tile_reduce(%f) consumer_tiles_per_group = {consumers}, {hears}identity(%zero : {ROW})"
         f" : <({ROW}), groups = {GROUPS}> -> {ROW} {{",
         f"^bb0(%l: {ROW}, %n: {ROW}):",
-        f"%s = arith.addf %l, %n : {ROW}",
+        f"%s = {combine} %l, %n : {ROW}",
         f"ktdp.yield_reduced %s : {ROW}",
         "}",
         "%hears = arith.cmpi eq, %core, %c1 : index" if consumers == ONE else "%hears = arith.constant true",
@@ -146,10 +149,24 @@ def zeros(*shape: int) -> np.ndarray[Any, Any]:
     return np.zeros(shape, np.float32)
 
 
+def specials() -> np.ndarray[Any, Any]:
+    """Rows with columns of negative zeros, of infinities, of a NaN and of sums that overflow on the way."""
+    rows = normal([4, 64], "f32", seed=3)
+    rows[:, 0] = -0.0
+    rows[1, 1] = np.nan
+    rows[0, 2], rows[2, 2] = np.inf, -np.inf
+    rows[:, 3] = [1e38, 1e38, 1.5e38, -1.5e38]
+    return rows
+
+
+EARLIER = "producer_dependency_per_consumer = affine_set<(i)[c, g] : (i >= 0, c - i - 1 >= 0)>, "
 ROWS = normal([4, 64], "f32")
 KERNELS: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
     "all-reduce": (reduction(ALL), "k", {"x_ptr": ROWS, "y_ptr": zeros(4, 64)}),
     "reduce": (reduction(ONE), "k", {"x_ptr": ROWS, "y_ptr": zeros(4, 64)}),
+    "specials": (reduction(ALL), "k", {"x_ptr": specials(), "y_ptr": zeros(4, 64)}),
+    "not neutral": (reduction(ALL, 5.0, "arith.maximumf"), "k", {"x_ptr": ROWS, "y_ptr": zeros(4, 64)}),
+    "sums before": (reduction(ALL, -7.0, hears=EARLIER), "k", {"x_ptr": ROWS, "y_ptr": zeros(4, 64)}),
     "broadcast": (BROADCAST, "k", {"x_ptr": ROWS, "y_ptr": zeros(4, 64)}),
     "scratchpad": (shared_scratchpad(), "main", {"x_ptr": ROWS, "y_ptr": zeros(16, 64)}),
     "product": (product(24), "k", {"a_ptr": normal([33, 24]), "b_ptr": normal([24, 40]), "y_ptr": zeros(33, 40)}),
@@ -195,6 +212,17 @@ def test_what_several_cores_hear_is_sent_once(machine: str, name: str) -> None:
     assert sent[0].ring < sent[1].ring
     if name != "all-reduce":  # there the sender is a reader too, and its own message comes a cycle later
         assert sent[0].total_ns <= sent[1].total_ns
+
+
+@pytest.mark.parametrize("machine", available())
+@pytest.mark.parametrize("name", ["all-reduce", "reduce", "specials", "not neutral", "sums before"])
+def test_sums_are_added_on_the_way_where_the_network_can(machine: str, name: str) -> None:
+    """A chain of the four cores; not for other combiners, nor where consumers hear different producers."""
+    text, function, arguments = KERNELS[name]
+    program = lowered(text, function, arguments, load(machine))
+    has_chain = any("chain" in unit.ops for unit in program.machine.units.values())
+    assert has_chain == (machine in ("spyre", "column"))
+    assert (operations(program)["dfp.chain"] > 0) == (has_chain and name in ("all-reduce", "reduce", "specials"))
 
 
 def without_multicast(machine: Machine) -> Machine:
