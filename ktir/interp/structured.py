@@ -459,12 +459,20 @@ def contraction_step(structure: Structure, first: int, second: int, *, named: bo
                 masks.append(out_of_space(reached, out, _collapsed(extents, structure)))
                 origin = origin or value.origin
         a, b = (value.values if isinstance(value, Tainted) else value for value in (a, b))
+        if named:
+            a, b = _as_multiplied(a, left.element, element), _as_multiplied(b, right.element, element)
         total = plan.product(_computable(a, element), _computable(b, element), extents)
         if not is_zero(init):
             total = np.add(total, widen(init), out=total if len(total) >= len(init) else None)
         regs[result] = tainted_result(narrow(total, element.dtype), masks, origin)
 
     return step
+
+
+def _as_multiplied(values: Array, element: ElementType, result: ElementType) -> Array:
+    """Operands of a named contraction become elements of its result; here those that lose something by it."""
+    narrows = element.kind == result.kind == "float" and element.bits > result.bits
+    return narrow(values, result.dtype) if narrows else values
 
 
 def is_zero(values: Array) -> bool:

@@ -147,6 +147,7 @@ def _structured(lowering: Lowering, op: LinalgStructuredOperation) -> None:
     if is_parallel(op):
         pointwise.lower_parallel(lowering, op)
         return
+    structured.refuse_narrowing(op)
     if (held := lowering.held.get(op)) is not None:
         held.step(lowering)
         lowering.values[op.results[0]] = Undefined(*shape_and_element(op.results[0].type, op))

@@ -344,6 +344,19 @@ def contraction_roles(op: Operation) -> Contraction | None:
     return roles if roles is not None and roles.depth else None
 
 
+def refuse_narrowing(op: LinalgStructuredOperation) -> None:
+    """Refuses a named contraction of floats wider than its result: it rounds what it multiplies, which no unit does."""
+    if isinstance(op, GenericOp) or len(op.inputs) != 2 or len(op.outputs) != 1:
+        return
+    result = shape_and_element(op.outputs[0].type, op)[1]
+    for operand in op.inputs:
+        element = shape_and_element(operand.type, op)[1]
+        if isinstance(element, AnyFloat) and isinstance(result, AnyFloat) and element.bitwidth > result.bitwidth:
+            refuse(
+                op, f"it rounds elements of {element} to {result} before it multiplies", "arith.truncf them before it"
+            )
+
+
 def held_sum(machine: Machine, loop: scf.ForOp, number: int) -> HeldSum | None:
     """The sum that iteration argument ``number`` of ``loop`` carries, if it can stay in the accumulators."""
     argument, last = loop.body.block.args[number + 1], loop.body.block.last_op

@@ -280,3 +280,23 @@ def test_scalars_are_rounded_once() -> None:
 def test_machines_without_dl16(machine: str) -> None:
     with pytest.raises(NotCapable, match=f"{machine} has no dl16"):
         lowered(SCALED, None, {**arrays_of("f16", "f16", 2), "factor": 1.0}, load(machine), "dl16")
+
+
+# ------------------------------------------------------------------------------------- products of what is too wide
+
+
+@pytest.mark.parametrize(("source", "target"), [("f32", "f16"), ("f64", "f32"), ("f16", "f8E4M3FN"), ("f64", "bf16")])
+def test_products_that_narrow_their_operands(source: str, target: str) -> None:
+    """A named product converts its operands first; the executor does, and the lowering asks for it to be written."""
+    random = np.random.default_rng(7)
+    x, y = (random.standard_normal(shape).astype(DTYPES[source]) for shape in ([8, 64], [64, 32]))
+    arrays = {"x_ptr": x, "y_ptr": y, "z_ptr": np.zeros([8, 32], DTYPES[target])}
+    text = product(source, target)
+    with pytest.raises(NotLowerable, match=f"rounds elements of {source} to {target} before it multiplies") as caught:
+        lowered(text, None, arrays, every_type())
+    assert caught.value.location is not None
+    assert "arith.truncf" in (caught.value.remedy or "")
+    found = execute(parse_module(text, "kernel.mlir"), None, dict(arrays), checks=True).outputs["z_ptr"]
+    narrowed = {"x_ptr": x.astype(DTYPES[target]), "y_ptr": y.astype(DTYPES[target]), "z_ptr": arrays["z_ptr"]}
+    same = execute(parse_module(product(target, target), "kernel.mlir"), None, narrowed, checks=True).outputs["z_ptr"]
+    assert found.tobytes() == same.tobytes()
