@@ -254,6 +254,24 @@ def _if(lowering: Lowering, op: Operation) -> None:
         lowering.values[result] = view
 
 
+def _switch(lowering: Lowering, op: Operation) -> None:
+    assert isinstance(op, scf.IndexSwitchOp)
+    planner = lowering.planner
+    selector = lowering.integer(op.arg, op)
+    if not selector.is_constant:
+        refuse(op, "its case changes in a loop", WRITTEN_OUT)
+    places = [lowering.made_tile(*shape_and_element(result.type, op)) for result in op.results]
+    targets = [target for target, _ in places]
+    others = np.ones(lowering.cores, dtype=np.bool_)
+    for case, region in zip(op.cases.get_values(), op.case_regions, strict=True):
+        taken = selector.constant == int(case)
+        others &= ~taken
+        planner.guarded(taken, lambda block=region.block: _branch(lowering, block, targets))
+    planner.guarded(others, lambda: _branch(lowering, op.default_region.block, targets))
+    for result, (_, view) in zip(op.results, places, strict=True):
+        lowering.values[result] = view
+
+
 def _branch(lowering: Lowering, block: Block, targets: Sequence[View]) -> None:
     lowering.lower_body(block)
     end = block.last_op
@@ -262,4 +280,4 @@ def _branch(lowering: Lowering, block: Block, targets: Sequence[View]) -> None:
             moves.write(lowering.planner, lowering.tensor(operand, end), target)
 
 
-RULES: Mapping[str, Rule] = {"scf.for": _for, "scf.if": _if}
+RULES: Mapping[str, Rule] = {"scf.for": _for, "scf.if": _if, "scf.index_switch": _switch}

@@ -60,8 +60,8 @@ class _Numbers:
         """Whether ``op`` needs the number of the iteration as a constant."""
         if isinstance(op, scf.ForOp):
             return self._bounds_vary(op)
-        if isinstance(op, scf.IfOp):
-            condition = self.value(op.cond)
+        if isinstance(op, scf.IfOp | scf.IndexSwitchOp):
+            condition = self.value(op.operands[0])
             return condition is not None and self._varies(condition)
         operands = [self.value(operand) for operand in op.operands]
         if len(op.results) != 1 or not scalars.is_integral(op.results[0].type):

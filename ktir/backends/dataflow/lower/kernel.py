@@ -60,7 +60,15 @@ def lower_operation(lowering: Lowering, op: Operation) -> None:
     elif op.name.split(".")[0] in ("arith", "math") and len(op.results) == 1:
         pointwise.lower_elementwise(lowering, op)
     else:
-        refuse(op, "the dataflow target has no rule for it")
+        refuse(op, "the dataflow target has no rule for it", REMEDIES.get(op.name))
+
+
+REMEDIES: Mapping[str, str] = {
+    **dict.fromkeys(("affine.for", "affine.parallel", "scf.parallel", "scf.forall"), "write the loop as scf.for"),
+    "affine.if": "write the condition as comparisons, and the branch as scf.if",
+    "scf.while": "write the loop as scf.for with a number of iterations that each core knows",
+    "scf.execute_region": "write the operations where the region stands",
+}
 
 
 def _is_integer_arithmetic(lowering: Lowering, op: Operation) -> bool:
@@ -202,6 +210,7 @@ RULES: Mapping[str, Rule] = {
     "tensor.empty": _empty,
     "tensor.splat": _splat,
     "linalg.fill": _fill,
+    "linalg.map": pointwise.lower_map,
     "linalg.reduce": structured.lower_reduction,
     "ktdp.get_compute_tile_id": _tile_id,
     "ktdp.runtime_arg_extract": _runtime_argument,

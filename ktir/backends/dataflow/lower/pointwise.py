@@ -21,6 +21,7 @@ from ktir.backends.dataflow.lower.plan import ScalarBody, View
 from ktir.backends.dataflow.lower.tensors import Pending, Splat, Tensor, Undefined
 from ktir.backends.dataflow.lower.values import constant
 from ktir.dialect import dfp
+from ktir.dialect.overlay.linalg_regions import MapOp
 
 __all__ = ["Streams", "iteration_space", "lower_elementwise", "lower_parallel", "operand_view"]
 
@@ -156,23 +157,37 @@ def lower_parallel(lowering: Lowering, op: LinalgStructuredOperation) -> None:
     for number, result in enumerate(op.results):
         _, element = shape_and_element(result.type, op)
         streams = Streams(lowering, op, tuple(extents[dim] for dim in order))
-        lowering.define(result, _body_over(streams, op, maps, extents, order, number, element))
+        operands = [*op.inputs, *op.outputs]
+        lowering.define(result, _body_over(streams, op, op.body.block, operands, maps, extents, order, number, element))
+
+
+def lower_map(lowering: Lowering, op: Operation) -> None:
+    """``linalg.map``: its body on the elements at the same place of all inputs."""
+    assert isinstance(op, MapOp)
+    shape, element = shape_and_element(op.res[0].type, op)
+    operands = [*op.inputs, op.init]
+    maps = [AffineMap.identity(len(shape))] * len(operands)
+    streams = Streams(lowering, op, shape)
+    order = tuple(range(len(shape)))
+    lowering.define(op.res[0], _body_over(streams, op, op.mapper.block, operands, maps, shape, order, 0, element))
 
 
 def _body_over(
     streams: Streams,
-    op: LinalgStructuredOperation,
+    op: Operation,
+    block: Block,
+    operands: Sequence[SSAValue],
     maps: Sequence[AffineMap],
     extents: tuple[int, ...],
     order: tuple[int, ...],
     yielded: int,
     element: Attribute,
 ) -> Pending:
-    """The body of ``op`` as pending work. Its arguments, the scalars it captures and, where it reads several streams,
-    positions become scalars of the streams; a body with few streams asks for positions itself."""
-    lowering, block = streams.lowering, op.body.block
+    """The body ``block`` of ``op`` as pending work. Its arguments, the scalars it captures and, where it reads several
+    streams, positions become scalars of the streams; a body with few streams asks for positions itself."""
+    lowering = streams.lowering
     keys: list[SSAValue] = []
-    for argument, operand, map in zip(block.args, [*op.inputs, *op.outputs], maps, strict=True):
+    for argument, operand, map in zip(block.args, operands, maps, strict=True):
         if argument.uses:
             streams.add(lowering.tensor(operand, op), ViewOf(lowering, op, map, extents, order))
             keys.append(argument)

@@ -642,6 +642,31 @@ def test_what_cannot_be_lowered_is_named() -> None:
         lowered(large, "other", {"x_ptr": x})
 
 
+def test_a_map_combines_its_inputs_element_by_element() -> None:
+    """In both spellings: one operation, and a body that captures a scalar."""
+    shape = [3, 5]
+    kind = "tensor<3x5xf32>"
+    text = kernel(
+        "%x_ptr: index, %y_ptr: index",
+        [1],
+        view("x", "%x_ptr", shape, "f32"),
+        view("y", "%y_ptr", shape, "f32"),
+        fetch("v", "%x", shape, "%c0, %c0", shape, "f32"),
+        "%half = arith.constant 0.5 : f32",
+        f"%e = tensor.empty() : {kind}",
+        f"%m = linalg.map {{ arith.mulf }} ins(%v, %v : {kind}, {kind}) outs(%e : {kind})",
+        f"%f = tensor.empty() : {kind}",
+        f"%n = linalg.map ins(%m, %v : {kind}, {kind}) outs(%f : {kind}) (%a: f32, %b: f32, %o: f32) {{",
+        "%h = arith.mulf %b, %half : f32",
+        "%s = arith.addf %a, %h : f32",
+        "linalg.yield %s : f32",
+        "}",
+        put("n", "%y", shape, "%c0, %c0", shape, "f32"),
+    )
+    x = normal(shape, "f32")
+    check(text, {"x_ptr": x, "y_ptr": np.zeros_like(x)}, {"y_ptr": x * x + 0.5 * x})
+
+
 @pytest.mark.parametrize("element", ["i64", "i32", "f16", "f32"])
 def test_constants_that_are_no_splats_come_from_device_memory(element: str) -> None:
     point = "" if element.startswith("i") else ".0"

@@ -166,3 +166,50 @@ def test_causal_attention_without_softmax(cores: int) -> None:
     want = scores.astype(np.float64) @ k.astype(np.float64)
     zeros = np.zeros(whole, np.float32)
     check(text, {"q_ptr": q, "k_ptr": k, "y_ptr": zeros}, {"y_ptr": want}, relative=1e-2, absolute=3e-2)
+
+
+def test_a_switch_over_tile_ids_and_over_iterations() -> None:
+    """Case 0 negates, case 2 doubles, others stay; by the core's number first, by the iteration's then."""
+    whole, one = [4, 4, 10], [1, 1, 10]
+    switch = [
+        "case 0 {",
+        "%a = arith.negf %v : tensor<1x1x10xf32>",
+        "scf.yield %a : tensor<1x1x10xf32>",
+        "}",
+        "case 2 {",
+        "%b = arith.addf %v, %v : tensor<1x1x10xf32>",
+        "scf.yield %b : tensor<1x1x10xf32>",
+        "}",
+        "default {",
+        "scf.yield %v : tensor<1x1x10xf32>",
+        "}",
+    ]
+    x, factor = normal(whole, "f32"), np.array([-1, 1, 2, 1], np.float32)
+    for by, want in (("%core", x * factor[:, None, None]), ("%i", x * factor[None, :, None])):
+        text = kernel(
+            "%x_ptr: index, %y_ptr: index",
+            [4],
+            CORE,
+            view("x", "%x_ptr", whole, "f32"),
+            view("y", "%y_ptr", whole, "f32"),
+            "scf.for %i = %c0 to %c4 step %c1 {",
+            fetch("v", "%x", whole, "%core, %i, %c0", one, "f32"),
+            f"%r = scf.index_switch {by} -> tensor<1x1x10xf32>",
+            *switch,
+            put("r", "%y", whole, "%core, %i, %c0", one, "f32"),
+            "}",
+        )
+        check(text, {"x_ptr": x, "y_ptr": np.zeros_like(x)}, {"y_ptr": want})
+
+
+@pytest.mark.parametrize(
+    ("loop", "remedy"),
+    [
+        ("affine.for %i = 0 to 2 {\n}", "write the loop as scf.for"),
+        ("scf.parallel (%i) = (%c0) to (%c2) step (%c1) {\nscf.reduce\n}", "write the loop as scf.for"),
+    ],
+)
+def test_other_loops_are_refused_with_a_remedy(loop: str, remedy: str) -> None:
+    with pytest.raises(NotLowerable, match="has no lowering here") as caught:
+        lowered(kernel("%x_ptr: index", [1], loop), None, {"x_ptr": np.zeros((4,), np.float32)})
+    assert remedy in (caught.value.remedy or "") and caught.value.location is not None
