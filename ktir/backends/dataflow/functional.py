@@ -36,6 +36,7 @@ from ktir.backends.dataflow.resolve import compile_program
 from ktir.backends.dataflow.touched import Region, Touch, touches
 from ktir.backends.dataflow.unit_program import Program
 from ktir.backends.dataflow.vector_clocks import Clocks, Shadow
+from ktir.dialect.text.limits import without_collections
 from ktir.errors import ArgumentError, DataflowDeadlock, KtirError, LimitExceeded
 from ktir.machine import Machine
 
@@ -100,12 +101,13 @@ def prepare(program: Program, *, unit_order_seed: int | None = None) -> Prepared
     raced = {region: int(parts[-1, 1]) for region, parts in contested(touched).items()}
     planner = _Planner(program, touched, raced, choice)
     found = singles(program) if raced else teams(program, choice)
-    try:
-        return planner.planned(found)
-    except DataflowDeadlock:
-        if all(len(team.cores) == 1 for team in found):
-            raise
-    return planner.planned(singles(program))
+    with without_collections():  # a third of the time otherwise; what is made is kept
+        try:
+            return planner.planned(found)
+        except DataflowDeadlock:
+            if all(len(team.cores) == 1 for team in found):
+                raise
+        return planner.planned(singles(program))
 
 
 def _refuse_endless(program: Program) -> None:

@@ -50,7 +50,7 @@ def recursion_room() -> Generator[None]:
 
 @contextmanager
 def without_collections() -> Generator[None]:
-    """Keeps Python's cycle collector from looking again and again through IR that is built, verified or printed."""
+    """Keeps Python's cycle collector from looking again and again through what is built, and kept, or printed."""
     enabled = gc.isenabled()
     gc.disable()
     try:
