@@ -12,7 +12,7 @@ from math import isinf, prod
 from typing import cast
 
 import numpy as np
-from xdsl.dialects import arith, linalg, scf
+from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import (
     AnyFloat,
     DenseArrayBase,
@@ -441,16 +441,16 @@ class Reduced:
 
 
 def lower_reduction(lowering: Lowering, op: Operation) -> None:
-    """``linalg.reduce``, or a generic whose loops are partly reductions, through the vector unit."""
-    if len(op.results) != 1:
-        refuse(op, "it reduces to several results at once", "reduce to one result at a time")
-    reduced, initial = _short_form(lowering, op) if op.name == "linalg.reduce" else _generic_form(lowering, op)
-    shape, element = shape_and_element(op.results[0].type, op)
-    needs_start = not _is_neutral(lowering, initial, reduced.combiner) or reduced.input.element != element
-    start = _stored(lowering, initial) if needs_start else None
-    target, view = lowering.place(op.results[0], shape, element)
-    emit_reduction(lowering, reduced, start, target)
-    lowering.values[op.results[0]] = view
+    """``linalg.reduce``, or a generic whose loops are partly reductions, through the vector unit: each result apart."""
+    form = _short_form if op.name == "linalg.reduce" else _generic_form
+    for number, result in enumerate(op.results):
+        reduced, initial = form(lowering, op, number)
+        shape, element = shape_and_element(result.type, op)
+        needs_start = not _is_neutral(lowering, initial, reduced.combiner) or reduced.input.element != element
+        start = _stored(lowering, initial) if needs_start else None
+        target, view = lowering.place(result, shape, element)
+        emit_reduction(lowering, reduced, start, target)
+        lowering.values[result] = view
 
 
 def _is_neutral(lowering: Lowering, tensor: Tensor, combiner: str | None) -> bool:
@@ -463,78 +463,113 @@ def _is_neutral(lowering: Lowering, tensor: Tensor, combiner: str | None) -> boo
     return isinstance(value, FloatAttr | IntegerAttr) and value.value.data == NEUTRAL[combiner]
 
 
-def _short_form(lowering: Lowering, op: Operation) -> tuple[Reduced, Tensor]:
-    """``linalg.reduce``: the operand's dimensions are the loops; the region takes the element, then the accumulator."""
-    source = lowering.view(op.operands[0], op)
+def _short_form(lowering: Lowering, op: Operation, number: int) -> tuple[Reduced, Tensor]:
+    """``linalg.reduce``: the operand's dimensions are the loops; the region takes elements, then accumulators."""
+    count = len(op.results)
+    source = lowering.view(op.operands[number], op)
     folded = tuple(int(dim) for dim in cast("DenseArrayBase[IntegerType]", op.properties["dimensions"]).get_values())
     kept = tuple(dim for dim in range(len(source.shape)) if dim not in folded)
     block = op.regions[0].block
-    body = _cloned(op, block, accumulator=1, elements=[0])
+    _check_apart(op, block, number, [block.args[number], block.args[count + number]])
+    body = _cloned(op, block, number, accumulator=count + number, elements=[number])
     return (
-        Reduced(source.shape, kept, folded, source, body, _combiner(block, block.args[1])),
-        lowering.tensor(op.operands[1], op),
+        Reduced(source.shape, kept, folded, source, body, _combiner(block, block.args[count + number], number)),
+        lowering.tensor(op.operands[count + number], op),
     )
 
 
-def _combiner(block: Block, accumulator: SSAValue) -> str | None:
+def _slice(block: Block, number: int) -> list[Operation]:
+    """The operations that the ``number``-th result of a body depends on, in order."""
+    assert block.last_op is not None
+    needed = {block.last_op.operands[number]}
+    found: list[Operation] = []
+    for inner in reversed(list(block.ops)):
+        if needed.intersection(inner.results):
+            needed.update(_operands_in(inner))
+            found.append(inner)
+    return found[::-1]
+
+
+def _operands_in(op: Operation) -> list[SSAValue]:
+    """What an operation and those in its regions use."""
+    return [operand for inner in op.walk() for operand in inner.operands]
+
+
+def _arguments_of(block: Block, number: int) -> set[SSAValue]:
+    """The arguments of a body that its ``number``-th result depends on."""
+    assert block.last_op is not None
+    used = {block.last_op.operands[number], *(o for inner in _slice(block, number) for o in _operands_in(inner))}
+    return used.intersection(block.args)
+
+
+def _check_apart(op: Operation, block: Block, number: int, allowed: Sequence[SSAValue]) -> None:
+    """Refuses a result that needs what belongs to another one."""
+    if _arguments_of(block, number).difference(allowed):
+        refuse(op, "its results depend on each other", "reduce to one result at a time")
+
+
+def _combiner(block: Block, accumulator: SSAValue, number: int) -> str | None:
     """The one operation that combines accumulator and element, None for longer bodies."""
-    last = block.last_op.operands[0].owner if block.last_op is not None else None
+    last = block.last_op.operands[number].owner if block.last_op is not None else None
     if not isinstance(last, Operation) or accumulator not in last.operands or len(last.operands) != 2:
         return None
     others = [operand for operand in last.operands if operand is not accumulator]
     return last.name if len(others) == 1 and _unwidened(others[0]).owner is block else None
 
 
-def _cloned(op: Operation, block: Block, *, accumulator: int, elements: Sequence[int]) -> ScalarBody:
-    """The body of ``block`` as a function of the accumulator and the elements."""
+def _cloned(op: Operation, block: Block, number: int, *, accumulator: int, elements: Sequence[int]) -> ScalarBody:
+    """What ``block`` yields as its ``number``-th result, as a function of the accumulator and the elements."""
 
     def build(args: Sequence[SSAValue]) -> tuple[list[Operation], SSAValue]:
         mapper: dict[SSAValue, SSAValue] = {block.args[accumulator]: args[0]}
         mapper |= {block.args[element]: arg for element, arg in zip(elements, args[1:], strict=True)}
         operations: list[Operation] = []
-        for inner in block.ops:
-            if isinstance(inner, linalg.ops.YieldOp):
-                return operations, mapper[inner.operands[0]]
+        for inner in _slice(block, number):
             made = inner.clone(value_mapper=mapper)
             mapper.update(zip(inner.results, made.results, strict=True))
             operations.append(made)
-        refuse(op, "its body yields nothing")
+        if block.last_op is None:
+            refuse(op, "its body yields nothing")
+        return operations, mapper[block.last_op.operands[number]]
 
     return build
 
 
-def _generic_form(lowering: Lowering, op: Operation) -> tuple[Reduced, Tensor]:
+def _generic_form(lowering: Lowering, op: Operation, number: int) -> tuple[Reduced, Tensor]:
     """A generic reduction: what happens to the elements before they are combined becomes a tensor of its own."""
     assert isinstance(op, LinalgStructuredOperation)
     extents, maps = iteration_space(op)
-    out_map, block = maps[-1], op.body.block
+    inputs, block = len(op.inputs), op.body.block
+    out_map = maps[inputs + number]
     kept = tuple(r.position for r in out_map.results if isinstance(r, AffineDimExpr))
     folded = tuple(loop for loop in range(len(extents)) if loop not in kept)
-    accumulator = block.args[-1]
-    used = [n for n, argument in enumerate(block.args[:-1]) if argument.uses]
-    combiner = _combiner(block, accumulator)
+    accumulator = block.args[inputs + number]
+    arguments = _arguments_of(block, number)
+    _check_apart(op, block, number, [*block.args[:inputs], accumulator])
+    used = [n for n, argument in enumerate(block.args[:inputs]) if argument in arguments]
+    combiner = _combiner(block, accumulator, number)
     over = tuple(range(len(extents)))
-    if len(used) == 1 and (combiner is not None or not _splits(block, accumulator)):
+    if len(used) == 1 and (combiner is not None or not _splits(block, accumulator, number)):
         source = operand_view(op, lowering.view(op.inputs[used[0]], op), maps[used[0]], extents, over)
-        body = _cloned(op, block, accumulator=len(block.args) - 1, elements=used)
-        return Reduced(extents, kept, folded, source, body, combiner), lowering.tensor(op.outputs[0], op)
-    if not _splits(block, accumulator):
+        body = _cloned(op, block, number, accumulator=inputs + number, elements=used)
+        return Reduced(extents, kept, folded, source, body, combiner), lowering.tensor(op.outputs[number], op)
+    if not _splits(block, accumulator, number):
         refuse(
             op, "its body mixes several inputs with the accumulator", "compute the elements in an operation before it"
         )
-    source, last = _elements_first(lowering, op, extents, maps, block, used)
+    source, last = _elements_first(lowering, op, extents, maps, number, used)
 
     def combine(args: Sequence[SSAValue]) -> tuple[list[Operation], SSAValue]:
         operands = [args[0] if operand is accumulator else args[1] for operand in last.operands]
         made = type(last).create(operands=operands, result_types=[args[0].type], properties=dict(last.properties))
         return [made], made.results[0]
 
-    return Reduced(extents, kept, folded, source, combine, last.name), lowering.tensor(op.outputs[0], op)
+    return Reduced(extents, kept, folded, source, combine, last.name), lowering.tensor(op.outputs[number], op)
 
 
-def _splits(block: Block, accumulator: SSAValue) -> bool:
+def _splits(block: Block, accumulator: SSAValue, number: int) -> bool:
     """Whether the last operation alone uses the accumulator."""
-    last = block.last_op.operands[0].owner if block.last_op is not None else None
+    last = block.last_op.operands[number].owner if block.last_op is not None else None
     if not isinstance(last, Operation) or len(last.operands) != 2 or len(list(accumulator.uses)) != 1:
         return False
     return accumulator in last.operands
@@ -545,13 +580,14 @@ def _elements_first(
     op: LinalgStructuredOperation,
     extents: tuple[int, ...],
     maps: Sequence[AffineMap],
-    block: Block,
+    result: int,
     used: Sequence[int],
 ) -> tuple[View, Operation]:
-    """A tile with what is combined, for every point of the loops, and the operation that combines."""
-    last = block.last_op.operands[0].owner if block.last_op is not None else None
+    """A tile with what is combined for a result, for every point of the loops, and the operation that combines."""
+    block = op.body.block
+    last = block.last_op.operands[result].owner if block.last_op is not None else None
     assert isinstance(last, Operation)
-    accumulator = block.args[-1]
+    accumulator = block.args[len(op.inputs) + result]
     (wanted,) = [operand for operand in last.operands if operand is not accumulator]
     over = tuple(range(len(extents)))
     streams = Streams(lowering, op, extents)
@@ -561,9 +597,7 @@ def _elements_first(
     def build(args: Sequence[SSAValue]) -> tuple[list[Operation], SSAValue]:
         mapper: dict[SSAValue, SSAValue] = {block.args[n]: arg for n, arg in zip(used, args, strict=True)}
         operations: list[Operation] = []
-        for inner in block.ops:
-            if inner is last:
-                break
+        for inner in _slice(block, result)[:-1]:
             made = inner.clone(value_mapper=mapper)
             mapper.update(zip(inner.results, made.results, strict=True))
             operations.append(made)

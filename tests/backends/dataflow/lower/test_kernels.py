@@ -642,6 +642,43 @@ def test_what_cannot_be_lowered_is_named() -> None:
         lowered(large, "other", {"x_ptr": x})
 
 
+def two_results(*body: str) -> str:
+    """A generic that reduces the middle of [5, 6, 7] to two results of [7, 5], from 0.5 and from -9."""
+    maps = ", ".join(f"affine_map<(a, b, c) -> ({to})>" for to in ("a, b, c", "c, a", "c, a"))
+    shape, kind = [7, 5], "tensor<7x5xf32>"
+    return kernel(
+        "%x_ptr: index, %y_ptr: index, %z_ptr: index",
+        [1],
+        view("x", "%x_ptr", [5, 6, 7], "f32"),
+        view("y", "%y_ptr", shape, "f32"),
+        view("z", "%z_ptr", shape, "f32"),
+        fetch("v", "%x", [5, 6, 7], "%c0, %c0, %c0", [5, 6, 7], "f32"),
+        f"%half = arith.constant dense<0.5> : {kind}",
+        f"%low = arith.constant dense<-9.0> : {kind}",
+        f"%r:2 = linalg.generic {{indexing_maps = [{maps}], iterator_types = "
+        '["parallel", "reduction", "parallel"]} '
+        f"ins(%v : tensor<5x6x7xf32>) outs(%half, %low : {kind}, {kind}) {{",
+        "^bb0(%e: f32, %s: f32, %m: f32):",
+        *body,
+        "linalg.yield %t, %n : f32, f32",
+        f"}} -> ({kind}, {kind})",
+        put("r0", "%y", shape, "%c0, %c0", shape, "f32").replace("ktdp.store %r0,", "ktdp.store %r#0,"),
+        put("r1", "%z", shape, "%c0, %c0", shape, "f32").replace("ktdp.store %r1,", "ktdp.store %r#1,"),
+    )
+
+
+def test_a_generic_may_reduce_to_several_results() -> None:
+    x = normal([5, 6, 7], "f32")
+    out = np.zeros((7, 5), np.float32)
+    text = two_results(
+        "%q = arith.mulf %e, %e : f32", "%t = arith.addf %s, %q : f32", "%n = arith.maximumf %m, %e : f32"
+    )
+    want = {"y_ptr": 0.5 + (x.astype(np.float64) ** 2).sum(1).T, "z_ptr": x.max(1).T}
+    check(text, {"x_ptr": x, "y_ptr": out, "z_ptr": out}, want)
+    tied = two_results("%t = arith.addf %s, %e : f32", "%n = arith.addf %m, %t : f32")
+    refused(tied, {"x_ptr": x, "y_ptr": out, "z_ptr": out}, NotLowerable, "its results depend on each other")
+
+
 def test_a_map_combines_its_inputs_element_by_element() -> None:
     """In both spellings: one operation, and a body that captures a scalar."""
     shape = [3, 5]
