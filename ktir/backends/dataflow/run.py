@@ -59,7 +59,7 @@ class Runner:
             ddr.bytes[start:stop] = POISON
         statistics = self.prepared.run(ddr, initialised=filled)
         placed, outputs = self.lowered.outputs, dict[str, Array]()
-        stays = _most([each for each in placed if each.layout is None], size)
+        stays = _much([each for each in placed if each.layout is None], size)
         for each in placed:
             array = read_back(each, ddr)
             if self.lowered.numerics == dl16.NAME and each.element == "f16":
@@ -118,15 +118,15 @@ def place_arguments(lowered: LoweredProgram, arguments: Mapping[str, Array], ddr
     return filled
 
 
-def _most(dense: Iterable[Placed], size: int) -> bool:
-    """Whether arrays are half of ``size`` bytes at least, and no two have bytes in common.
+def _much(dense: Iterable[Placed], size: int) -> bool:
+    """Whether arrays are a third of ``size`` bytes at least, and no two have bytes in common.
 
     A first touch of fresh memory costs as much as some operations on it, so results may stay where they are; but not
     where a small one would keep all of a large memory alive.
     """
     spans = sorted((each.offset, each.offset + each.size) for each in dense)
     apart = all(first[1] <= second[0] for first, second in pairwise(spans))
-    return apart and 2 * sum(stop - start for start, stop in spans) >= size
+    return apart and 3 * sum(stop - start for start, stop in spans) >= size
 
 
 def read_back(placed: Placed, ddr: Arena) -> Array:
