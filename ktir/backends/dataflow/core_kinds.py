@@ -1,4 +1,7 @@
-"""Cores of one kind: those that run the same code equally often, so that what one does, all of its kind do."""
+"""Cores of one kind: those that run the same code equally often, so that what one does, all of its kind do.
+
+They have the same units, also where a unit has nothing to do in a launch.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,10 @@ from ktir.backends.dataflow.unit_program import Branch, LoopStart, Node, Program
 
 def core_kinds(program: Program) -> dict[int, list[Hashable]]:
     """By number of the launch, the kind of each core in it."""
-    kinds: dict[int, list[list[Hashable]]] = {0: [[] for _ in range(program.cores)]}
+    units = [[code.number for code in program.units if core in code.cores] for core in range(program.cores)]
+    kinds: dict[int, list[list[Hashable]]] = {0: [list(each) for each in units]}
     for launch, code, node in program.nodes:
-        parts = kinds.setdefault(launch, [[] for _ in range(program.cores)])
+        parts = kinds.setdefault(launch, [list(each) for each in units])
         for core in code.cores:
             parts[core].append((code.number, *_kind(node, core)))
     return {launch: [tuple(each) for each in parts] for launch, parts in kinds.items()}

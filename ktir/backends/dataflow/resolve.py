@@ -33,7 +33,7 @@ from ktir.backends.dataflow.unit_program import (
 )
 from ktir.dialect import dfp
 from ktir.dialect.locations import location_of, text_place_of
-from ktir.errors import FunctionNotFound, NotCapable, VerifyError
+from ktir.errors import FunctionNotFound, NotCapable, QueueMisuse, VerifyError
 from ktir.machine import Machine
 
 _MOST_ITERATIONS: Final = (1 << 63) - 1
@@ -148,7 +148,7 @@ class _UnitCompiler:
         self.counts: list[PerCore] = []
         self.loops: list[int] = []
         self.conditions: list[Condition] = []
-        self.numbers = 0
+        self.numbers = self.launch = 0
         self.code = UnitCode(number, op.unit.data, op.corelet.value.data, dfp.values_of(op.cores), location_of(op))
         if any(core >= parent.cores for core in self.code.cores):
             raise VerifyError(f"the program has {parent.cores} cores", location=location_of(op))
@@ -356,7 +356,22 @@ class _UnitCompiler:
 
 
 def _barrier(unit: _UnitCompiler, op: Operation) -> Instruction:
-    return unit.instruction(op, launch=cast("dfp.BarrierOp", op).launch.value.data)
+    """A barrier begins its launch once, so that what lies between two barriers is the same for every unit."""
+    launch = cast("dfp.BarrierOp", op).launch.value.data
+    if unit.loops or unit.conditions:
+        raise QueueMisuse(
+            f"the barrier of launch {launch} stands in a loop or a condition of {unit.code.unit}",
+            location=location_of(op),
+            remedy="write the launches one after the other, each with its barrier",
+        )
+    if launch <= unit.launch:
+        raise QueueMisuse(
+            f"{unit.code.unit} begins launch {launch} after launch {unit.launch}",
+            location=location_of(op),
+            remedy="number the launches upwards from 1",
+        )
+    unit.launch = launch
+    return unit.instruction(op, launch=launch)
 
 
 def _token(unit: _UnitCompiler, op: Operation) -> Instruction:

@@ -2,9 +2,9 @@
 
 V1 capability (:mod:`verify_capability`), V2 queues and rings have the right ends (:mod:`verify_ends`), V3 what is
 pushed is popped (:mod:`verify_balance`), V5 slots (:mod:`verify_slots`), V7 capacity and overlap and V8 bounds and
-alignment (:mod:`verify_memory`), V9 nothing unwritten is read and V11 outputs are written once
-(:mod:`verify_written`), V10 cores agree (:mod:`verify_partners`), V4 no deadlock at the declared capacities
-(:mod:`deadlock`), V6 no races (:mod:`verify_races`).
+alignment (:mod:`verify_memory`), V9 nothing unwritten is read (:mod:`verify_written`, :mod:`verify_matrix`) and V11
+outputs are written once (:mod:`verify_written`), V10 cores agree (:mod:`verify_partners`), V4 no deadlock at the
+declared capacities (:mod:`deadlock`), V6 no races (:mod:`verify_races`).
 
 Later rules rest on what the earlier ones found in order: the ends of queues first; then what can be counted; then what
 is touched; deadlock only then, for a program that pushes too little stops as surely as one that cannot go on; races at
@@ -25,6 +25,7 @@ from ktir.backends.dataflow.unit_program import Program
 from ktir.backends.dataflow.verify_balance import balance_faults
 from ktir.backends.dataflow.verify_capability import capability_faults
 from ktir.backends.dataflow.verify_ends import end_faults
+from ktir.backends.dataflow.verify_matrix import matrix_faults
 from ktir.backends.dataflow.verify_memory import memory_faults
 from ktir.backends.dataflow.verify_partners import partner_faults
 from ktir.backends.dataflow.verify_races import race_findings
@@ -113,7 +114,7 @@ def _rules(program: Program) -> tuple[tuple[Iterator[Finding], ...], ...]:
             _errors(memory_faults, program),
             _errors(partner_faults, program),
         ),
-        (_errors(lambda program: written_faults(program, touched()), program),),
+        (_errors(lambda program: written_faults(program, touched()), program), _errors(matrix_faults, program)),
         (_errors(_deadlock_faults, program),),
         (_races(program, touched),),
     )

@@ -2,7 +2,7 @@
 
 A queue joins two units that the machine joins; only the first pushes and only the second pops. A ring of tiles is
 filled by one unit of a core, perhaps on several corelets, and read by all units it lists and no other. All units meet
-at the same barriers, each once and in order of its number. A unit of a core and corelet has one program.
+at the same barriers. A unit of a core and corelet has one program.
 """
 
 from __future__ import annotations
@@ -135,8 +135,6 @@ def _members_of(program: Program, buffer: Buffer) -> Iterator[KtirError]:
 
 
 def _barriers(program: Program) -> Iterator[KtirError]:
-    for code in program.units:
-        yield from _launch_order(code)
     expected: list[int] | None = None
     for code in program.units:
         passed = [each.launch for each in code.instructions if each.kind == "barrier"]
@@ -148,24 +146,3 @@ def _barriers(program: Program) -> Iterator[KtirError]:
                 location=code.location,
                 remedy="every unit passes every barrier, also where it has no work in the launch",
             )
-
-
-def _launch_order(code: UnitCode) -> Iterator[KtirError]:
-    """A barrier begins its launch once, so that what lies between two barriers is the same for every unit."""
-    last = 0
-    for instruction in code.instructions:
-        if instruction.kind != "barrier":
-            continue
-        if instruction.loops or instruction.conditions:
-            yield QueueMisuse(
-                f"the barrier of launch {instruction.launch} stands in a loop or a condition of {code.unit}",
-                location=instruction.location,
-                remedy="write the launches one after the other, each with its barrier",
-            )
-        elif instruction.launch <= last:
-            yield QueueMisuse(
-                f"{code.unit} begins launch {instruction.launch} after launch {last}",
-                location=instruction.location,
-                remedy="number the launches upwards from 1",
-            )
-        last = max(last, instruction.launch)

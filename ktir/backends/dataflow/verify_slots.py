@@ -3,16 +3,18 @@
 Each rule is one of counts that must not become negative on the way: commits behind reserves, releases behind acquires,
 and where a unit reads what it fills itself, acquires behind commits, for nobody else would end that wait. Loops are not
 walked: a body that gains nothing leaves every iteration as the first; one that gains or loses is worst at its first or
-last iteration. What a condition decides is left to the run of the tokens.
+last iteration. Where a condition decides whether a tile is taken or given back, the unit's own order is walked instead,
+for ``MOST_STEPS`` instructions; what comes after is left to the run.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
+from ktir.backends.dataflow.cursor import Cursor
 from ktir.backends.dataflow.expression import at
 from ktir.backends.dataflow.unit_program import (
     Access,
@@ -34,6 +36,8 @@ _TAKES: Final = {
 }
 _UNKNOWN: Final = 1 << 40
 """So many tiles that nothing is missed."""
+MOST_STEPS: Final = 100_000
+"""Instructions of a unit that are walked."""
 
 
 def slot_faults(program: Program) -> Iterator[KtirError]:
@@ -78,23 +82,45 @@ class _Need:
 
 @dataclass(slots=True)
 class _Effect:
-    """What a stretch of code does to the counts: by (buffer, what), the gain; and what it needs on the way."""
+    """What a stretch of code does to the counts: by (buffer, what), the gain; and what it needs on the way.
 
-    gains: dict[tuple[int, str], int]
-    needs: dict[tuple[int, str], list[_Need]]
+    ``decided``: a condition decides about some of it.
+    """
+
+    gains: dict[tuple[int, str], int] = field(default_factory=lambda: defaultdict[tuple[int, str], int](int))
+    needs: dict[tuple[int, str], list[_Need]] = field(
+        default_factory=lambda: defaultdict[tuple[int, str], list[_Need]](list)
+    )
+    decided: bool = False
 
 
 def _held_faults(code: UnitCode) -> Iterator[KtirError]:
     """One core at a time, of those that differ."""
     reported: set[int] = set()
     for core in code.cores:
-        effect = _Effect(defaultdict(int), defaultdict(list))
+        effect = _Effect()
         _walk(code, core, 0, len(code.nodes), effect)
-        for needs in effect.needs.values():
-            for need in needs:
-                if need.have < need.least and need.instruction.number not in reported:
-                    reported.add(need.instruction.number)
-                    yield SlotMisuse(need.message, location=need.instruction.location, remedy=need.remedy)
+        missed = _missed_on_the_way(code, core) if effect.decided else _missed(effect)
+        for need in missed:
+            if need.instruction.number not in reported:
+                reported.add(need.instruction.number)
+                yield SlotMisuse(need.message, location=need.instruction.location, remedy=need.remedy)
+
+
+def _missed(effect: _Effect) -> Iterator[_Need]:
+    return (need for needs in effect.needs.values() for need in needs if need.have < need.least)
+
+
+def _missed_on_the_way(code: UnitCode, core: int) -> Iterator[_Need]:
+    """What is missed when the instructions are executed one after the other."""
+    cursor, effect = Cursor(code, core), _Effect()
+    for _ in range(MOST_STEPS):
+        if cursor.instruction is None:
+            return
+        _step(code, cursor.instruction, effect)
+        yield from _missed(effect)
+        effect.needs.clear()
+        cursor.advance()
 
 
 def _walk(code: UnitCode, core: int, place: int, end: int, effect: _Effect) -> None:
@@ -102,17 +128,18 @@ def _walk(code: UnitCode, core: int, place: int, end: int, effect: _Effect) -> N
     while place < end:
         node = code.nodes[place]
         if isinstance(node, LoopStart):
-            body = _Effect(defaultdict(int), defaultdict(list))
+            body = _Effect()
             _walk(code, core, place + 1, node.end - 1, body)
             _repeat(effect, body, at(node.count, core))
             place = node.end
         elif isinstance(node, Branch):
-            body = _Effect(defaultdict(int), defaultdict(list))
+            body = _Effect()
             _walk(code, core, place + 1, node.end, body)
             _repeat(effect, body, 1)
             for key, gain in body.gains.items():
                 if gain:
                     effect.gains[key] = _UNKNOWN
+                    effect.decided = True
             place = node.end
         elif isinstance(node, LoopEnd):
             place += 1
@@ -125,6 +152,7 @@ def _repeat(effect: _Effect, body: _Effect, times: int) -> None:
     """Adds ``times`` executions of a body: what it needs is shortest in the first or the last of them."""
     if times <= 0:
         return
+    effect.decided = effect.decided or body.decided
     for key, needs in body.needs.items():
         lost = min(0, body.gains[key]) * (times - 1)
         for need in needs:

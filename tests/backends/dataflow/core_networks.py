@@ -42,7 +42,7 @@ WHEN: dict[str, tuple[Callable[[int, int], bool], Callable[[int], Callable[[Affi
     "even": (lambda i, count: i % 2 == 0, lambda count: lambda i: (i % 2).eq(0)),
 }
 """Conditions on the iteration, as a function and as written in a program."""
-MOST_STATES = 30_000
+MOST_STATES = 4_000
 """Places of all units together; a network with more is not explored."""
 
 
@@ -136,7 +136,8 @@ def _network(choose: random.Random) -> CoreNetwork:
                 attend(("ring_sum", here, 0), [Step("chain", "s", vectors, ends, when)])
     network.steps = {place: interleaved(each, choose) for place, each in lists.items()}
     network.looped = frozenset(place for place in network.steps if choose.random() < 0.7)
-    if choose.random() < 0.2 and network.steps:
+    if choose.random() < 0.2:
+        network.count, network.looped = 1, frozenset()
         for steps in network.steps.values():
             steps.insert(choose.randint(0, len(steps)), Step("barrier", ""))
     return network

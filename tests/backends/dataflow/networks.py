@@ -92,6 +92,7 @@ def random_network(seed: int) -> Network:
     network.looped = frozenset(unit for unit in steps if choose.random() < 0.7)
     network.steps = {unit: interleaved(lists, choose) for unit, lists in steps.items() if lists}
     if choose.random() < 0.2:
+        network.count, network.looped = 1, frozenset()
         for each in network.steps.values():
             each.insert(choose.randint(0, len(each)), ("barrier", 1, ""))
     return network

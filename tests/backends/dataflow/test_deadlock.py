@@ -39,7 +39,7 @@ def test_v4_agrees_with_all_interleavings(seed: int) -> None:
     assert_jointly_minimal(minimal_depths(program), network)
 
 
-@settings(max_examples=examples(1000), deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(seeds)
 def test_v4_agrees_with_all_interleavings_over_cores_and_corelets(seed: int) -> None:
     """With messages to one core and to several, chains, two corelets, and conditions on iterations; P7 as well: a timed
@@ -78,6 +78,8 @@ def test_the_cost_of_the_verdict_does_not_grow_with_counts(count: int, monkeypat
         assert run_to_verdict(compile_program(p.module, SPYRE)) is None
     for seed in range(40):
         network = random_network(seed)
+        if any(kind == "barrier" for steps in network.steps.values() for kind, _, _ in steps):
+            continue
         network.looped = frozenset(network.steps)
         verdicts = [
             run_to_verdict(compile_program(as_program(replace(network, count=times)).module, SPYRE)) is None

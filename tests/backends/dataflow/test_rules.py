@@ -113,6 +113,44 @@ def test_v5_holding_two_tiles_and_conditions_are_no_fault() -> None:
     assert codes(handing_over(sometimes, second)) == []
 
 
+@pytest.mark.parametrize(
+    ("kinds", "message"),
+    [
+        ((("acquire", 0), ("read", 0), ("release", 0)), None),
+        ((("acquire", 0), ("read", None), ("release", 1)), None),
+        ((("acquire", 0), ("release", 0), ("read", None)), "reads a tile"),
+        ((("acquire", 0), ("read", 1), ("release", 0)), "reads a tile"),
+        ((("release", 0), ("acquire", 0)), "without a dfp.acquire"),
+        ((("acquire", 1), ("read", 1), ("release", 0)), "without a dfp.acquire"),
+    ],
+)
+def test_v5_conditions_decide_what_is_held(kinds: tuple, message: str | None) -> None:
+    """Each step in the even (0), the odd (1) or all iterations of four; the verifier says what the run says."""
+
+    def first(u, b):
+        with u.loop(2):
+            fill(u, b, *RIGHT)
+
+    def second(u, b):
+        with u.loop(4) as i:
+            for kind, parity in kinds:
+                if parity is None:
+                    fill(u, b, kind)
+                else:
+                    with u.when(lambda i, parity=parity: (i % 2).eq(parity), i):
+                        fill(u, b, kind)
+
+    faults = found(handing_over(first, second))
+    if message is None:
+        assert faults == []
+        execute(handing_over(first, second).module, SPYRE, Memory.of(1 << 14))
+        return
+    assert {each.code for each in faults} == {"SlotMisuse"} and message in faults[0].message
+    assert faults[0].location is not None
+    with pytest.raises(KtirError):
+        execute(handing_over(first, second).module, SPYRE, Memory.of(1 << 14))
+
+
 def test_v5_a_program_gives_back_what_it_takes() -> None:
     assert codes(handing_over(lambda u, b: fill(u, b, *RIGHT), lambda u, b: fill(u, b, "acquire"))) == [
         "QueueImbalance"
@@ -332,7 +370,7 @@ def test_v2_a_barrier_stands_outside_of_loops_and_conditions() -> None:
             p.barrier(u, 1)
         u.move(plain, 0, y, u.apply(lambda i: i * 1024, i), 512)
     faults = found(p)
-    assert [each.code for each in faults] == ["QueueMisuse", "QueueMisuse"]
+    assert [each.code for each in faults] == ["QueueMisuse"]
     assert all("loop" in each.message and each.location is not None and each.remedy for each in faults)
 
 
@@ -383,6 +421,84 @@ def test_v9_of_a_tile_only_what_the_producer_writes_is_read() -> None:
     p = handing_over(lambda u, b: fill(u, b, *RIGHT), lambda u, b: fill(u, b, *TAKE))
     p.find(dfp.CopyOp).properties["counts"] = dfp.integers([60])
     assert codes(p) == ["UnwrittenRead"]
+
+
+def product(*steps: tuple[str, int], times: int = 1, condition: bool = False) -> Program:
+    """A matrix unit that takes ``steps``: what it does, and with how many rows; blocks are 8 x 8."""
+    p = Program()
+    x, a, z = p.ddr(0, 4096, "x"), p.lx(0, 4096, "a"), p.lx(8192, 4096, "z")
+    q, out = p.queue("lx_ld", "pe", 16, "q"), p.queue("pe", "lx_st", 16, "o")
+    with p.unit("hbm_ld") as u:
+        u.move(x, 0, a, 0, 2048)
+        p.barrier(u, 1)
+
+    def each(name: str, step: Callable[[Unit, str, int], None]) -> None:
+        with p.unit(name) as u:
+            p.barrier(u, 1)
+            with u.loop(times) as i:
+                for kind, rows in steps:
+                    if condition and kind in ("load", "clear"):
+                        with u.when(lambda i: i.eq(0), i):
+                            step(u, kind, rows)
+                    else:
+                        step(u, kind, rows)
+
+    def work(u: Unit, kind: str, rows: int) -> None:
+        match kind:
+            case "load":
+                u.add(dfp.PeLoadOp(q, k=rows, n=8, element=f16))
+            case "clear":
+                u.add(dfp.PeClearOp(rows=rows, n=8))
+            case "mac":
+                u.add(dfp.PeMacOp(q, rows=rows, k=8, n=8, element=f16))
+            case _:
+                u.add(dfp.PeEmitOp(out, rows=rows, n=8, element=f16))
+
+    def feed(u: Unit, kind: str, rows: int) -> None:
+        if kind in ("load", "mac"):
+            u.stream(a, 0, q, [rows * 8], [2])
+
+    def drain(u: Unit, kind: str, rows: int) -> None:
+        if kind == "emit":
+            u.drain(out, z, 0, [rows * 8], [2])
+
+    each("lx_ld", feed)
+    each("pe", work)
+    each("lx_st", drain)
+    return p
+
+
+@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize(
+    ("steps", "message"),
+    [
+        ([("load", 8), ("clear", 4), ("mac", 4), ("mac", 4), ("emit", 4)], None),
+        ([("clear", 8), ("mac", 8), ("emit", 8)], "none is loaded"),
+        ([("load", 8), ("mac", 8), ("emit", 8)], "none were prepared"),
+        ([("emit", 8)], "none were prepared"),
+        ([("load", 4), ("clear", 8), ("mac", 8), ("emit", 8)], "(4, 8) is loaded"),
+        ([("load", 8), ("clear", 4), ("mac", 8), ("emit", 8)], "(4, 8) were prepared"),
+        ([("load", 8), ("clear", 8), ("mac", 8), ("emit", 4)], "(8, 8) were prepared"),
+        ([("mac", 8), ("load", 8), ("clear", 8)], "none is loaded"),
+    ],
+)
+def test_v9_the_matrix_unit_uses_what_it_holds(steps, message: str | None, times: int) -> None:
+    """The verifier says what the run says."""
+    faults = [each for each in found(product(*steps, times=times)) if each.code == "UnwrittenRead"]
+    if message is None:
+        assert faults == []
+        execute(product(*steps, times=times).module, SPYRE, Memory.of(4096))
+        return
+    assert faults and message in " ".join(each.message for each in faults)
+    assert all(each.location is not None for each in faults)
+    with pytest.raises(KtirError):
+        execute(product(*steps, times=times).module, SPYRE, Memory.of(4096))
+
+
+def test_v9_what_a_condition_loads_is_left_to_the_run() -> None:
+    steps = (("load", 8), ("clear", 8), ("mac", 8), ("emit", 8))
+    assert codes(product(*steps, times=3, condition=True)) == []
+    execute(product(*steps, times=3, condition=True).module, SPYRE, Memory.of(4096))
 
 
 def test_v9_device_memory_that_nobody_wrote_may_be_copied_but_not_used() -> None:
