@@ -18,7 +18,8 @@ from ktir.backends.dataflow import dl16, functional
 from ktir.backends.dataflow.element_types import RAW, to_raw
 from ktir.backends.dataflow.lower import LoweredProgram, Placed
 from ktir.backends.dataflow.resolve import compile_program
-from ktir.errors import ArgumentError
+from ktir.backends.dataflow.unit_program import Program
+from ktir.errors import ArgumentError, DescriptorOutOfBounds
 from ktir.machine.memory_arena import ALIGNMENT, POISON, Arena
 from ktir.maths.stick_layout import StickLayout
 
@@ -47,6 +48,7 @@ class Runner:
         self.lowered = lowered
         module = dl16.program_in_dl16(lowered.module) if lowered.numerics == dl16.NAME else lowered.module
         program = compile_program(module, lowered.machine)
+        _check_placement(lowered, program)
         self.prepared = functional.prepare(program, unit_order_seed=unit_order_seed)
 
     def run(self, arguments: Mapping[str, Array], *, max_bytes: int = 1 << 34) -> Result:
@@ -66,6 +68,22 @@ class Runner:
                 array = to_raw(dl16.from_dl16(array.view(np.uint16)), "f16")
             outputs[each.name] = array if stays or each.layout is not None else array.copy()
         return Result(outputs, statistics)
+
+
+def _check_placement(lowered: LoweredProgram, program: Program) -> None:
+    """Buffers of device memory and arrays of the host lie in one another or apart: a shifted one has a part of two."""
+    arrays = [(each.name, each.offset, each.offset + each.size) for each in (*lowered.inputs, *lowered.outputs)]
+    arrays += [("a constant", offset, offset + len(content)) for offset, content in lowered.constants]
+    for buffer in program.buffers:
+        start, stop = buffer.extent
+        for name, first, last in arrays if not buffer.per_core and buffer.base is None else ():
+            inside = first <= start < stop <= last or start <= first < last <= stop
+            if start < last and first < stop and not inside:
+                raise DescriptorOutOfBounds(
+                    f"buffer {buffer.name} at bytes {[start, stop]} has a part of {name}, which is at {[first, last]}",
+                    location=buffer.location,
+                    remedy="place the buffer where the host places its array",
+                )
 
 
 def run(

@@ -112,6 +112,16 @@ def test_a_shifted_address_is_noticed(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_a_shifted_buffer_of_device_memory_is_noticed(path: Path) -> None:
+    """What the text says about an array's place and what the host does have to agree."""
+    program, arguments, right = prepared(path)
+    for copy, op in copies(program, dfp.BufferOp):
+        if op.properties["memory"].data == program.machine.global_memory.name:
+            op.properties["offset"] = IntegerAttr(op.offset.value.data + 128, i64)
+            assert noticed(copy, arguments, right), f"shifted {op}"
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
 def test_depths_below_what_the_program_needs_are_a_deadlock(path: Path) -> None:
     """Halving a depth again and again either keeps the program right or is found, and never changes a number."""
     program, _, _ = prepared(path)
