@@ -385,6 +385,9 @@ class _Builder:
         for key in ("from", "to", "ops"):
             if not all(isinstance(place, str) for place in keys[key]):
                 raise self.fail(f"unit.{name}.{key}: expected names, got {keys[key]!r}")
+        for key in ("rows_per_pass", "load_bytes_per_cycle") if whole["mac_per_cycle"] else ():
+            if key not in keys:
+                raise self.fail(f"unit.{name}.{key} is missing: the unit multiplies")
         return Unit(
             name=name,
             sources=tuple(keys.pop("from")),

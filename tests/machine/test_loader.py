@@ -146,6 +146,11 @@ FAULTS: list[tuple[str, Callable[[str], str], str]] = [
     ("kind of memory", lambda text: text.replace('kind = "dram"', 'kind = "tape"'), "none of dram"),
     ("kind of unit", lambda text: text.replace('kind = "load"', 'kind = "lode"', 1), "none of load"),
     ("memory without a rate", lambda text: re.sub("sustained_gbs = .*", "", text, count=1), "sustained_gbs is missing"),
+    (
+        "a product without passes",
+        lambda text: re.sub("rows_per_pass = .*", "", text, count=1),
+        "rows_per_pass is missing",
+    ),
     ("a space that is a unit", lambda text: text.replace('global = "ddr"', 'global = "pe"'), "are memories"),
     ("no cores", lambda text: text.replace("[scope.core]", "[scope.cores]"), "scope.core is missing"),
     ("places that are no names", lambda text: text.replace('from = ["ddr"]', "from = [1]", 1), "expected names"),
