@@ -71,7 +71,7 @@ class _Asked:
         self.requesting: set[int] = set()
 
     def add(self, unit: str, cores: Sequence[int], instruction: Instruction, cost: Cost) -> None:
-        times = sum(instruction.executions(core) for core in cores)
+        times = instruction.executions_on(cores)
         if cost.peak_ticks:
             self.compute[unit] = self.compute.get(unit, 0) + times * cost.peak_ticks
             key: tuple[str, Arithmetic, str] = (

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Final, cast
 
 from ktir.backends.dataflow.expression import at
 from ktir.backends.dataflow.unit_program import Branch, Instruction, LoopEnd, LoopStart, UnitCode
+from ktir.errors import LimitExceeded
+
+MOST_IDLE_LAPS: Final = 1 << 20
+"""Iterations without an instruction that are walked through one by one."""
 
 
 class Cursor:
@@ -28,8 +32,8 @@ class Cursor:
         self.advance()
 
     def advance(self) -> None:
-        """Moves on to the next instruction."""
-        place, nodes = self.place + 1, self._nodes
+        """Moves on to the next instruction. Raises :class:`LimitExceeded` where that is too many iterations away."""
+        place, nodes, laps = self.place + 1, self._nodes, self.laps
         while place < len(nodes):
             node = nodes[place]
             if node.__class__ is Instruction:
@@ -40,6 +44,8 @@ class Cursor:
                 self.indices[end.depth] += 1
                 if self.indices[end.depth] < self.limits[end.depth]:
                     place, self.laps = end.body, self.laps + 1
+                    if self.laps - laps > MOST_IDLE_LAPS:
+                        raise self._idle()
                 else:
                     place += 1
             elif node.__class__ is LoopStart:
@@ -52,6 +58,13 @@ class Cursor:
                 taken = all(condition.holds(self.core, self.indices) for condition in branch.conditions)
                 place = place + 1 if taken else branch.end
         self.place, self.instruction = place, None
+
+    def _idle(self) -> LimitExceeded:
+        return LimitExceeded(
+            f"{self.code.unit} of core {self.core} goes through {MOST_IDLE_LAPS} iterations without an operation",
+            location=self.code.location,
+            remedy="bound the loop by the iterations in which its conditions hold",
+        )
 
     def follow(self, other: Cursor) -> None:
         """Goes to where ``other``, in the same code, stands."""

@@ -106,6 +106,6 @@ def before_narrow(values: Array) -> Array:
         wide = np.where(np.abs(wide) < 2.0**53, wide, ((values - low) | tail).astype(np.float64))
     single = wide.astype(np.float32)
     even = single.view(np.int32) & 1 == 0
-    beyond = np.copysign(np.inf, wide - single).astype(np.float32)
+    beyond = np.where(wide > single, np.float32(np.inf), np.float32(-np.inf))
     inexact = (single != wide) & np.isfinite(wide) & np.isfinite(single)
     return np.where(inexact & even, np.nextafter(single, beyond), single)

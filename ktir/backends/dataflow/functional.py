@@ -114,7 +114,7 @@ def _refuse_endless(program: Program) -> None:
     """Raises :class:`LimitExceeded` for what would take hours, or more memory than there is."""
     executed = 0
     for _, code, instruction in program.instructions:
-        executed += sum(instruction.executions(core) for core in code.cores)
+        executed += instruction.executions_on(code.cores)
         at_once = [access.box.elements for access in instruction.accesses]
         at_once += [flow.elements for flow in (*instruction.pops, *instruction.pushes)]
         if executed > MOST_OPERATIONS or max(at_once, default=0) > MOST_AT_ONCE:

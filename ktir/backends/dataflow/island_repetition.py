@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from heapq import heapify
 from typing import TYPE_CHECKING, cast
 
+from ktir.backends.dataflow.coasting import Coasting
 from ktir.backends.dataflow.islands import LaunchMap
+from ktir.backends.dataflow.local_repetition import LocalRepetition
 from ktir.backends.dataflow.simulation_state import Event, Payload, Request, Server, number_of
 from ktir.backends.dataflow.steady_state import Repetition, SteadyState
 from ktir.backends.dataflow.token_machine import Actor
@@ -22,8 +24,8 @@ if TYPE_CHECKING:
 class IslandRepetition:
     """Watches the units of ``cores``, an island of ``launch``, until the next barrier."""
 
-    def __init__(self, simulation: Simulation, launch: LaunchMap, cores: Sequence[int]) -> None:
-        self.simulation, self.cores = simulation, frozenset(cores)
+    def __init__(self, simulation: Simulation, local: LocalRepetition, launch: LaunchMap, cores: Sequence[int]) -> None:
+        self.simulation, self.local, self.cores = simulation, local, frozenset(cores)
         self.actors = [actor for actor in simulation.tokens.actors if actor.core in self.cores]
         used = {simulation.server_of(core) for core in self.cores & launch.requesting}
         self.servers = [simulation.servers[number] for number in sorted(used)]
@@ -33,14 +35,21 @@ class IslandRepetition:
 
     def skip(self, now: int) -> None:
         """Skips whole periods if the present state has come back."""
-        requesting = {number for server in self.servers for number in server.order}
+        coasting = self.local.coasting(self.cores)
+        for each in coasting:
+            each.advance(now)
+        away = {actor.number for each in coasting for actor in each.team}
+        away.update(number for server in self.servers for number in server.order)
         for actor in self.actors:
-            if actor.number not in requesting:
+            if actor.number not in away:
                 self.simulation.account_wait(actor, now)
-        repetition = self.steady.visit(self._timed_state(now), now, self._totals())
+        state = [*self._timed_state(now), *((each.core, each.rhythm.state, each.since - now) for each in coasting)]
+        ahead = {number: step for each in coasting for number, step in each.ahead.items()}
+        repetition = self.steady.visit(state, now, self._totals(), ahead)
         if repetition is not None:
             self._add_totals(repetition)
             self._move_times(repetition, now)
+            self.local.was_moved(self.cores, repetition.times * repetition.period)
 
     def _timed_state(self, now: int) -> list[object]:
         """All times that matter later, counted from ``now``, and what waits for shared resources."""
@@ -48,6 +57,7 @@ class IslandRepetition:
         state: list[object] = [
             (time - now, order, self._code(payload, now))
             for time, order, _, _, payload in sorted(filter(self._concerns, simulation.events))
+            if payload.__class__ is not Coasting
         ]
         for actor in self.actors:
             clock = simulation.clocks[actor.number]
@@ -73,9 +83,7 @@ class IslandRepetition:
     def _code(self, payload: object, now: int) -> object:
         """A plain value that stands for what an event or a server holds."""
         match payload:
-            case Actor():
-                return payload.number
-            case Server():
+            case Actor() | Server():
                 return payload.number
             case Request():
                 work = (payload.bytes, payload.requests, payload.writes, payload.unit_ticks, payload.port_ticks)
@@ -119,7 +127,6 @@ class IslandRepetition:
         for link in self.links:
             self.links[link] += later
         for server in self.servers:
-            server.until += later
             for request in server.pending.values():
                 request.issued += later
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import lcm
+from typing import cast
 
 from ktir.backends.dataflow.expression import Expression, at
 from ktir.backends.dataflow.iteration_space import Condition
-from ktir.backends.dataflow.token_machine import Actor, TokenMachine
-from ktir.backends.dataflow.unit_program import Instruction, UnitCode
+from ktir.backends.dataflow.token_machine import Actor, Place, TokenMachine
+from ktir.backends.dataflow.unit_program import Branch, Instruction, LoopStart, UnitCode
 
 Amounts = Callable[[Instruction, int], Sequence[int]]
 """What else the quanta of a phase of an instruction are charged for, and have to divide evenly."""
@@ -26,6 +27,7 @@ class Periodicity:
     def __init__(self, machine: TokenMachine, most: int, amounts: Amounts = lambda instruction, phase: ()) -> None:
         self.most, self.amounts = most, amounts
         self._influences = {code.number: _influences(code) for code in machine.program.units}
+        self._uniform: dict[int, dict[int, bool]] = {code.number: {} for code in machine.program.units}
         self._grains: dict[tuple[int, int], int] = {}
         self._residues: dict[tuple[int, int], tuple[tuple[int, int], ...]] = {}
 
@@ -45,6 +47,17 @@ class Periodicity:
             moduli = [influences[loop].modulus(actor.core) for loop in instruction.loops]
             self._residues[key] = tuple((depth, modulus) for depth, modulus in enumerate(moduli) if modulus > 1)
         return self._residues[key]
+
+    def uniform(self, actor: Actor, component: int) -> bool:
+        """Whether ``component`` of the place of ``actor`` goes on in the same way whatever it is, and on every core."""
+        instruction = actor.cursor.instruction
+        assert instruction is not None
+        if component == instruction.depth:
+            return True
+        loop = instruction.loops[component]
+        if loop not in self._uniform[actor.code.number]:
+            self._uniform[actor.code.number][loop] = _is_uniform(actor.code, loop)
+        return self._uniform[actor.code.number][loop]
 
     def room(self, actor: Actor, component: int, before: int, after: int) -> int:
         """How often ``actor`` may go from ``before`` to ``after`` again, in a loop or, past those, in its operation."""
@@ -104,6 +117,22 @@ class _Influence:
             else:
                 most = middle - 1
         return least
+
+
+def step(before: Place, after: Place) -> tuple[int, int] | None:
+    """The component in which an actor went on from one place to the other, and how far; None if not in one alone."""
+    component = next((number for number, pair in enumerate(zip(before, after, strict=True)) if pair[0] != pair[1]), -1)
+    if component < 0 or before[component + 1 :] != after[component + 1 :] or after[component] < before[component]:
+        return None
+    return component, after[component] - before[component]
+
+
+def _is_uniform(code: UnitCode, loop: int) -> bool:
+    """Whether the body of the loop at place ``loop`` has neither branches nor counts that differ from core to core."""
+    body = code.nodes[loop + 1 : cast("LoopStart", code.nodes[loop]).end]
+    return not any(
+        isinstance(each, Branch) or (isinstance(each, LoopStart) and not isinstance(each.count, int)) for each in body
+    )
 
 
 def _influences(code: UnitCode) -> dict[int, _Influence]:

@@ -18,13 +18,14 @@ Kind = Literal["plain", "matrix", "port", "memory", "send", "receive"]
 @dataclass(frozen=True, slots=True)
 class Work:
     """An instruction as a simulation sees it. ``parts``: the ticks of each of its phases; ``counted``: its place in the
-    counts of a core; ``inside``: whether it concerns one core alone."""
+    counts of a core; ``inside``: whether it concerns one core alone; ``on_network``: whether it concerns several."""
 
     cost: Cost
     kind: Kind
     parts: tuple[int, ...]
     counted: int
     inside: bool
+    on_network: bool
 
 
 @dataclass(slots=True)
@@ -70,7 +71,6 @@ class Server:
     pending: dict[int, Request] = field(default_factory=dict[int, Request])
     order: list[int] = field(default_factory=list[int])
     busy: bool = False
-    until: int = 0
     last: int = -1
     writes: bool | None = None
 
@@ -122,6 +122,8 @@ DELIVER, SERVED, FINISH, ATTEMPT = range(4)
 OF_ACTORS: Final = (FINISH, ATTEMPT)
 INSIDE: Final = ("plain", "matrix", "port")
 """Kinds of chunks that concern one core alone."""
+ON_NETWORK: Final = ("send", "receive")
+"""Kinds of chunks that concern several cores."""
 
 
 def part(work: int, number: int, phases: int) -> int:

@@ -6,26 +6,27 @@ same way as long as no loop ends and no condition on its index changes. So many 
 further, totals grow, times move; the tail is run for real. Nothing is estimated, and the cost of a loop does not depend
 on its count.
 
-Words. *place*: how far an actor has got: the indices of its loops, outermost first, then the quanta of its operation.
-*stride*: how far one component of a place goes in a period. *room*: how many more periods it may take. *mark*: a moment
-at which one actor, the *reference*, begins another iteration: whatever the period, it is met at a mark again.
+Words. *place*: how far an actor has got. *stride*: how far one component of a place goes in a period. *room*: how many
+more periods it may take. *mark*: a moment at which one actor, the *reference*, begins another iteration: whatever the
+period, it is met at a mark again.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ktir.backends.dataflow.periodicity import Periodicity
-from ktir.backends.dataflow.token_machine import Actor, TokenMachine, TokenRing
+from ktir.backends.dataflow.periodicity import Periodicity, step
+from ktir.backends.dataflow.token_machine import Actor, Place, TokenMachine, TokenRing
 
-Place = tuple[int, ...]
+Ahead = Mapping[int, tuple[int, int]]
+"""By number of an actor, a component of its place, and how far ahead of it the actor may be."""
 
 MOST_STORED: Final = 512
 """States that are kept."""
-PATIENCE: Final = 16
+PATIENCE: Final = 4
 """Looks that would fit before it is asked whether the reference is still a good one."""
 LONG_WINDOW: Final = 1024
 """Looks that would fit in a window over which too few marks are given."""
@@ -86,7 +87,7 @@ class Marks:
         """Whether to look now, so many steps after it was asked the last time; to be asked after each step."""
         self.steps += steps
         if self.steps >= self.next:
-            self.next = self.steps + PATIENCE * self.spacing
+            self.next = self.steps + PATIENCE * (self.spacing + steps)
             self._choose(self.steps)
         reference = self.reference
         if reference is None:
@@ -142,21 +143,24 @@ class SteadyState:
         self.stored: dict[int, deque[_Visit]] = {}
         self.order: deque[int] = deque()
 
-    def visit(self, more: Sequence[object], time: int = 0, totals: Sequence[int] = ()) -> Repetition | None:
+    def visit(
+        self, more: Sequence[object], time: int = 0, totals: Sequence[int] = (), ahead: Ahead | None = None
+    ) -> Repetition | None:
         """Looks the present state up; moves the actors on by as many periods as may be skipped, if it came back.
 
-        ``more`` is what the state consists of beside the tokens. The caller moves its times and totals.
+        ``more`` is what the state consists of beside the tokens. The caller moves its times and totals. Actors that may
+        be ``ahead`` of their place keep room for that.
         """
-        visit = _Visit((*self._tokens(), *more), tuple(map(self._place, self.actors)), time, list(totals))
+        visit = _Visit((*self._tokens(), *more), tuple([actor.place for actor in self.actors]), time, list(totals))
         number = hash(visit.state)
-        found = self._best(visit, self.stored.get(number, ()))
+        found = self._best(visit, self.stored.get(number, ()), ahead or {})
         if found is None:
             self._store(number, visit)
             self.marks.misses += 1
             return None
         earlier, moves, times = found
         for move in moves:
-            self._advance(move, times)
+            move.actor.go_on(move.component, times * move.stride)
         self.marks.misses = 0
         gains = [after - before for before, after in zip(earlier.totals, visit.totals, strict=True)]
         return Repetition(times, time - earlier.time, gains)
@@ -168,24 +172,17 @@ class SteadyState:
             oldest = self.order.popleft()
             self.stored[oldest].popleft()
 
-    def _best(self, visit: _Visit, earlier: Sequence[_Visit]) -> tuple[_Visit, list[_Move], int] | None:
+    def _best(self, visit: _Visit, earlier: Sequence[_Visit], ahead: Ahead) -> tuple[_Visit, list[_Move], int] | None:
         """The earlier visit of the same state from which most is skipped."""
         best: tuple[_Visit, list[_Move], int] | None = None
         most = 0
         for other in earlier:
-            moves = self._moves(other, visit) if other.state == visit.state else None
+            moves = self._moves(other, visit, ahead) if other.state == visit.state else None
             times = min((move.room for move in moves), default=0) if moves else 0
             worth = times * sum(move.stride for move in moves) if moves else 0
             if moves and worth > most:
                 best, most = (other, moves, times), worth
         return best
-
-    def _advance(self, move: _Move, times: int) -> None:
-        cursor = move.actor.cursor
-        if move.component < (cursor.instruction.depth if cursor.instruction else 0):
-            cursor.indices[move.component] += times * move.stride
-        else:
-            move.actor.done += times * move.stride
 
     # ----------------------------------------------------------------------------------------------------- the state
 
@@ -225,27 +222,22 @@ class SteadyState:
             return (*fixed, *(cursor.indices[depth] % modulus for depth, modulus in residues))
         return fixed
 
-    def _place(self, actor: Actor) -> Place:
-        instruction = actor.cursor.instruction
-        if instruction is None:
-            return ()
-        return (*actor.cursor.indices[: instruction.depth], actor.done if actor.phase is not None else 0)
-
     # -------------------------------------------------------------------------------------------------- what repeats
 
-    def _moves(self, earlier: _Visit, now: _Visit) -> list[_Move] | None:
+    def _moves(self, earlier: _Visit, now: _Visit, ahead: Ahead) -> list[_Move] | None:
         """How each actor got from one visit to the other; None if it will not do the same again."""
         moves: list[_Move] = []
         for actor, before, after in zip(self.actors, earlier.places, now.places, strict=True):
             if before == after:
                 continue
-            component = next(
-                number for number, pair in enumerate(zip(before, after, strict=True)) if pair[0] != pair[1]
-            )
-            if before[component + 1 :] != after[component + 1 :]:
+            moved = step(before, after)
+            if moved is None:
                 return None
+            component, stride = moved
             room = self.periodicity.room(actor, component, before[component], after[component])
+            if actor.number in ahead and ahead[actor.number][0] == component:
+                room -= -(-ahead[actor.number][1] // stride)
             if room <= 0:
                 return None
-            moves.append(_Move(actor, component, after[component] - before[component], room))
+            moves.append(_Move(actor, component, stride, room))
         return moves

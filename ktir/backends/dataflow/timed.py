@@ -23,12 +23,13 @@ from typing import Final, cast
 
 from xdsl.ir import Operation
 
+from ktir.backends.dataflow.coasting import Coasting
 from ktir.backends.dataflow.core_kinds import core_kinds
 from ktir.backends.dataflow.costs import Cost, CostModel
 from ktir.backends.dataflow.deadlock import explain
 from ktir.backends.dataflow.island_repetition import IslandRepetition
 from ktir.backends.dataflow.islands import launch_maps
-from ktir.backends.dataflow.local_repetition import LONG, LocalRepetition
+from ktir.backends.dataflow.local_repetition import LocalRepetition
 from ktir.backends.dataflow.mirrored_islands import Mirror
 from ktir.backends.dataflow.periodicity import Periodicity
 from ktir.backends.dataflow.resolve import compile_program
@@ -39,6 +40,7 @@ from ktir.backends.dataflow.simulation_state import (
     FIRST,
     INSIDE,
     OF_ACTORS,
+    ON_NETWORK,
     READ,
     RING,
     SERVED,
@@ -63,8 +65,8 @@ from ktir.machine import Machine, Memory, Net
 
 __all__ = ["Timing", "simulate", "simulate_program"]
 
-MOST_EVENTS: Final = 100_000_000
-"""Events of a simulation before it is given up."""
+MOST_EVENTS: Final = 10_000_000
+"""Events of a launch before the simulation is given up."""
 PAUSE_CYCLES: Final = 512
 """Pauses of a unit shorter than this do not cut its interval of the timeline."""
 
@@ -96,11 +98,12 @@ class Simulation:
         self.tokens = TokenMachine(program)
         model = CostModel(program)
         self.works: dict[int, Work] = {}
-        self.instructions: dict[int, list[tuple[str, Instruction]]] = {}
+        self.instructions: dict[int, list[tuple[str, Instruction]]] = {0: []}
         for launch, code, instruction in program.instructions:
             others = self.instructions.setdefault(launch, [])
             self.works[id(instruction)] = self._work(instruction, model.cost(code, instruction), len(others))
             others.append((code.unit, instruction))
+        self.inside_counts = self._inside_counts()
         actors = len(self.tokens.actors)
         self.spent = Spent([0] * actors, [0] * actors, [0] * actors, [0] * actors)
         self.clocks = [Clock() for _ in self.tokens.actors]
@@ -113,6 +116,7 @@ class Simulation:
         self.chunk = max(1, chunk_bytes // self.tokens.vector_bytes)
         self._set_rates(memory)
         self.events: list[Event] = []
+        self.current: Event = (0, 0, 0, 0, None)
         self.pending: list[dict[int, Event]] = [{} for _ in self.tokens.actors]
         self.dead: set[int] = set()
         self.sequence = self.event_count = 0
@@ -129,10 +133,20 @@ class Simulation:
         self.launches: list[tuple[Launch, int]] = []
         self._begin_launch(0, 0)
 
+    def _inside_counts(self) -> dict[int, dict[int, tuple[bool, bool]]]:
+        """By launch, the counts of operations that concern their core alone, with the ports that these use."""
+        counts: dict[int, dict[int, tuple[bool, bool]]] = {}
+        for launch, instructions in self.instructions.items():
+            works = [self.works[id(instruction)] for _, instruction in instructions]
+            counts[launch] = {
+                work.counted: (work.cost.read_port > 0, work.cost.write_port > 0) for work in works if work.inside
+            }
+        return counts
+
     def _work(self, instruction: Instruction, cost: Cost, number: int) -> Work:
         kind, phases = _kind(instruction, cost), len(self.tokens.phases[id(instruction)])
         parts = tuple(part(cost.work, phase, phases) for phase in range(phases))
-        return Work(cost, kind, parts, FIRST + number, kind in INSIDE)
+        return Work(cost, kind, parts, FIRST + number, kind in INSIDE, kind in ON_NETWORK)
 
     def uses_memory(self, instruction: Instruction) -> bool:
         """Whether device memory serves the instruction."""
@@ -157,53 +171,63 @@ class Simulation:
         """Simulates to the end."""
         for actor in self.tokens.actors:
             if actor.number not in self.tokens.absent:
-                self._schedule(0, ATTEMPT, actor.number, actor)
-        now, events, pending, dead = 0, self.events, self.pending, self.dead
-        local = self.local
+                self.schedule(0, ATTEMPT, actor.number, actor)
+        events, local = self.events, self.local
         while events:
-            now, order, rank, sequence, payload = heappop(events)
-            if sequence in dead:
-                dead.remove(sequence)
+            event = heappop(events)
+            if event[3] in self.dead:
+                self.dead.remove(event[3])
                 continue
-            if order in OF_ACTORS:
-                del pending[rank][sequence]
-            self.event_count += 1
-            self.now = now
-            if self.event_count > MOST_EVENTS:
-                raise self._too_long(now)
-            if order == ATTEMPT:
-                actor = cast("Actor", payload)
-                if local is not None and actor.phase is None:
-                    local.disturb(actor.core)
-                self._attempt(actor, now)
-            elif order == FINISH:
-                actor, phase, quanta = cast("tuple[Actor, Phase, int]", payload)
-                ended = actor.done + quanta == phase.quanta
-                self.tokens.complete(actor, phase, quanta)
-                self.clocks[rank].since = now
-                if self.tokens.woken:
-                    self._wake(now)
-                self._attempt(actor, now)
-                if local is not None:
-                    if ended or not self.inside(actor):
-                        local.disturb(actor.core)
-                    elif phase.quanta - actor.done > LONG * self.chunk:
-                        local.look(actor, now)
-                    island = self.islands[actor.core]
-                    if island.due():
-                        island.skip(now)
-            elif order == SERVED:
-                self._served(cast("Server", payload), now)
-            else:
-                channel, vectors = cast("tuple[TokenQueue, int]", payload)
-                self.tokens.fill(channel, vectors)
-                self._wake(now)
-                if local is not None:
-                    local.disturb(channel.place[1])
+            self._handle(event)
+            if local is not None and event[1] in OF_ACTORS and event[4].__class__ is not Coasting:
+                actor = self.tokens.actors[event[2]]
+                if event[1] == FINISH:
+                    local.look(actor, event[0])
+                island = self.islands[actor.core]
+                if island.due():
+                    island.skip(event[0])
         self._rejoin()
         if self.tokens.unfinished():
             raise explain(self.tokens)
-        return timing_of(self, now)
+        return timing_of(self, self.now)
+
+    def _handle(self, event: Event) -> None:
+        now, order, rank, sequence, payload = event
+        self.current, self.now = event, now
+        self.event_count += 1
+        if self.event_count > self.most_events:
+            raise self._too_long(now)
+        if order == ATTEMPT:
+            del self.pending[rank][sequence]
+            self._attempt(cast("Actor", payload), now)
+        elif order == FINISH:
+            del self.pending[rank][sequence]
+            if payload.__class__ is Coasting:
+                cast("LocalRepetition", self.local).end(cast("Coasting", payload), now)
+            else:
+                self._finish(*cast("tuple[Actor, Phase, int]", payload), now)
+        elif order == SERVED:
+            self._served(cast("Server", payload), now)
+        else:
+            self.tokens.fill(*cast("tuple[TokenQueue, int]", payload))
+            self._wake(now)
+
+    def _finish(self, actor: Actor, phase: Phase, quanta: int, now: int) -> None:
+        """A chunk has ended."""
+        if self.local is not None and self.works[id(actor.cursor.instruction)].on_network:
+            self.local.disturb(actor.core)
+        self.tokens.complete(actor, phase, quanta)
+        self.clocks[actor.number].since = now
+        if self.tokens.woken:
+            self._wake(now)
+        self._attempt(actor, now)
+
+    def catch_up(self) -> None:
+        """Handles the events that come before the one under way: some were put back in the past of one core."""
+        current, before = self.current, self.current[:3]
+        while self.events and self.events[0][:3] < before:
+            self._handle(heappop(self.events))
+        self.current, self.now = current, current[0]
 
     # ---------------------------------------------------------------------------------------------- units inside a core
 
@@ -211,24 +235,13 @@ class Simulation:
         """Whether ``actor`` is in the middle of an operation that concerns no other core and no device memory."""
         return actor.phase is not None and self.works[id(actor.cursor.instruction)].inside
 
-    def on_network(self, actor: Actor) -> bool:
-        """Whether ``actor`` may be woken by another core at any time."""
-        instruction = actor.cursor.instruction
-        return instruction is not None and instruction.link is not None
-
-    def next_service(self, actor: Actor) -> int:
-        """When device memory may start with what ``actor`` asked for, at the earliest."""
-        server = self.servers[self.server_of(actor.core)]
-        return server.until if actor.number in server.pending else self.FOREVER
-
-    def move_events(self, actor: Actor, later: int) -> None:
-        """Puts off all events of ``actor``."""
+    def withdraw(self, actor: Actor) -> list[Event]:
+        """Takes all events of ``actor`` out, which are returned."""
         pending = self.pending[actor.number]
-        moved = list(pending.values())
+        events = list(pending.values())
         self.dead.update(pending)
         pending.clear()
-        for time, order, rank, _, payload in moved:
-            self._schedule(time + later, order, rank, payload)
+        return events
 
     def grain(self, actor: Actor) -> int:
         """The quanta after which everything an operation is charged for comes out even."""
@@ -246,11 +259,10 @@ class Simulation:
         return spent.busy[number], spent.starved[number], spent.blocked[number], spent.stalled[number]
 
     def spend(self, actor: Actor, gains: tuple[int, ...], times: int, later: int) -> None:
-        """Books ``gains`` so many times and moves the times of an actor."""
+        """Adds ``gains`` in each way so many times, and moves the times of an actor."""
         spent, number, clock = self.spent, actor.number, self.clocks[actor.number]
         for way, gain in zip((spent.busy, spent.starved, spent.blocked, spent.stalled), gains, strict=True):
             way[number] += times * gain
-        self.launch.counts[actor.core][self.works[id(actor.cursor.instruction)].counted] += times * gains[0]
         clock.since += later
         clock.array_free += later
         if gains[0] and clock.intervals:
@@ -279,13 +291,14 @@ class Simulation:
     def _too_long(self, now: int) -> LimitExceeded:
         simulated = self.machine.clock.nanoseconds(now) / 1e6
         return LimitExceeded(
-            f"after {MOST_EVENTS} events and {simulated:.3f} ms of the model the program has neither ended nor come "
-            "into a rhythm that could be skipped",
+            f"after {MOST_EVENTS} events of launch {self.launch.number} and {simulated:.3f} ms of the model it has "
+            "neither ended nor come into a rhythm that could be skipped",
             location=self.program.location,
             remedy="simulate fewer iterations, or units whose times have a common multiple",
         )
 
-    def _schedule(self, time: int, order: int, rank: int, payload: object) -> None:
+    def schedule(self, time: int, order: int, rank: int, payload: object) -> None:
+        """Lets an event happen at ``time``."""
         self.sequence = sequence = self.sequence + 1
         event = (time, order, rank, sequence, payload)
         heappush(self.events, event)
@@ -297,7 +310,7 @@ class Simulation:
         if woken:
             for actor in woken:
                 delay = self.queue_latency if actor.wait == "starved" and not actor.at_barrier else 0
-                self._schedule(now + delay, ATTEMPT, actor.number, actor)
+                self.schedule(now + delay, ATTEMPT, actor.number, actor)
             woken.clear()
 
     def account_wait(self, actor: Actor, now: int) -> None:
@@ -323,9 +336,13 @@ class Simulation:
             phase = tokens.next_phase(actor)
             if tokens.woken:
                 self._wake(now)
+            if self.local is not None:
+                self.local.moved_on(actor)
             if phase is None:
                 return
         instruction = cast("Instruction", actor.cursor.instruction)
+        if self.local is not None and self.works[id(instruction)].on_network:
+            self.local.disturb(actor.core)
         quanta = tokens.grant(actor, phase, self.chunk)
         if not quanta:
             return
@@ -342,7 +359,7 @@ class Simulation:
         clock = self.clocks[actor.number]
         self.spent.busy[actor.number] += clock.array_free - now
         clock.since = clock.array_free
-        self._schedule(clock.array_free, ATTEMPT, actor.number, actor)
+        self.schedule(clock.array_free, ATTEMPT, actor.number, actor)
 
     def _rejoin(self) -> None:
         """Brings the units that were absent to where those that they mirror are."""
@@ -364,6 +381,7 @@ class Simulation:
         self._begin_launch(number, self.now)
 
     def _begin_launch(self, number: int, now: int) -> None:
+        self.most_events = self.event_count + MOST_EVENTS
         width = FIRST + len(self.instructions.get(number, ()))
         self.launch = Launch(number, now, [[0] * width for _ in range(self.program.cores)])
         self.map = self.maps[number]
@@ -372,7 +390,8 @@ class Simulation:
         memory, clock = self.memory, self.machine.clock
         each = memory.request_time_ns(len(self.map.requesting)) * len(self.map.servers)
         self.request_ticks = each * clock.ghz * clock.ticks_per_cycle
-        if self.extrapolate:
+        if self.local is not None:
+            self.local.forget()
             self._find_islands(now)
 
     def _find_islands(self, now: int) -> None:
@@ -386,7 +405,7 @@ class Simulation:
                 if mirror.stands_alike(now):
                     self.mirrors.append(mirror)
                     continue
-            island = IslandRepetition(self, self.map, cores)
+            island = IslandRepetition(self, cast("LocalRepetition", self.local), self.map, cores)
             for core in cores:
                 self.islands[core] = island
         self.tokens.absent = frozenset(number for mirror in self.mirrors for number in mirror.numbers.values())
@@ -413,7 +432,7 @@ class Simulation:
         if kind == "send":
             end = self._send(actor, instruction, cost, quanta, end, now)
         self._book(actor, counted, now, end, ticks)
-        self._schedule(end, FINISH, actor.number, (actor, phase, quanta))
+        self.schedule(end, FINISH, actor.number, (actor, phase, quanta))
 
     def _book(self, actor: Actor, counted: int, start: int, end: int, ticks: int) -> None:
         """Books a chunk: ``ticks`` of work, the rest of the time waiting for shared resources."""
@@ -480,7 +499,7 @@ class Simulation:
                 if step[0] == source:
                     injected = max(injected, start - hop + length)
             arrival = max(start + length, injected + hop)
-            self._schedule(arrival, DELIVER, source * self.machine.cores + target, (channel, quanta))
+            self.schedule(arrival, DELIVER, source * self.machine.cores + target, (channel, quanta))
         if arrivals:
             done, total = actor.done, cast("Phase", actor.phase).quanta
             moved = popped(done + quanta, cost.ring_bytes, total) - popped(done, cost.ring_bytes, total)
@@ -522,15 +541,15 @@ class Simulation:
         if server.writes is not None and server.writes != request.writes:
             service += self.turnaround
         server.last, server.writes, server.busy = number, request.writes, True
-        if self.local is not None:
-            self.local.disturb(request.actor.core)
-        server.until = served = now + service
+        if self.local is not None and request.port_ticks:
+            self.local.burst(request.actor.core, 0 if request.writes else 1)
+        served = now + service
         request.port.free = max(request.port.free, now) + request.port_ticks
         end = max(served + self.latency, now + request.unit_ticks, request.port.free)
         end = self._release(request, now, end)
         self._book(request.actor, request.counted, request.issued, end, end - now)
-        self._schedule(end, FINISH, number, (request.actor, request.phase, request.quanta))
-        self._schedule(served, SERVED, request.actor.core, server)
+        self.schedule(end, FINISH, number, (request.actor, request.phase, request.quanta))
+        self.schedule(served, SERVED, request.actor.core, server)
 
     def _release(self, request: Request, now: int, end: int) -> int:
         """When the unit may go on: at the end of its descriptor, or while bursts under way leave room for another."""

@@ -21,6 +21,7 @@ from ktir.dialect import dfp
 from ktir.errors import DataflowError, QueueMisuse
 
 Wait = Literal["starved", "blocked"]
+Place = tuple[int, ...]
 T = TypeVar("T", Queue, Buffer)
 
 
@@ -166,6 +167,22 @@ class Actor:
         self.waits_for: TokenQueue | TokenRing | None = None
         self.at_barrier = False
 
+    @property
+    def place(self) -> Place:
+        """How far the actor has got: the indices of its loops, outermost first, then the quanta of its operation."""
+        cursor, instruction = self.cursor, self.cursor.instruction
+        if instruction is None:
+            return ()
+        return (*cursor.indices[: instruction.depth], self.done if self.phase is not None else 0)
+
+    def go_on(self, component: int, amount: int) -> None:
+        """Adds ``amount`` to a component of its place."""
+        cursor = self.cursor
+        if component < (cursor.instruction.depth if cursor.instruction else 0):
+            cursor.indices[component] += amount
+        else:
+            self.done += amount
+
     def follow(self, other: Actor) -> None:
         """Goes to where ``other``, in the same code on another core, stands, and waits as it does."""
         self.cursor.follow(other.cursor)
@@ -177,7 +194,8 @@ class Actor:
 class TokenMachine:
     """All actors of a program with their queues.
 
-    ``woken`` collects actors whose wait may be over, ``open`` are the rings with a tile that was not given back.
+    ``woken`` collects actors whose wait may be over, ``open`` are the rings with a tile that was not given back,
+    ``passed`` counts the operations on rings and the barriers that actors have passed.
     ``absent`` are the numbers of actors that take no part until the next barrier. When all others are there,
     ``before_release`` is told the launch that follows; it brings the absent ones to the barrier, and may name others.
     """
@@ -194,6 +212,7 @@ class TokenMachine:
         self.rings: dict[tuple[int, int], TokenRing] = {}
         self.channels: dict[tuple[str, int, int], TokenQueue] = {}
         self.woken: list[Actor] = []
+        self.passed = 0
         self.waiting_at_barrier: list[Actor] = []
         self.absent: frozenset[int] = frozenset()
         self.before_release: Callable[[int], None] = lambda launch: None
@@ -306,6 +325,7 @@ class TokenMachine:
                 return actor.phase
             if not token(actor, instruction):
                 return None
+            self.passed += 1
             cursor.advance()
         return None
 
@@ -500,8 +520,9 @@ class TokenMachine:
 
     def state_of_core(self, core: int) -> tuple[object, ...]:
         """What fills the queues and the rings of tiles of ``core``."""
-        queues = tuple((queue.filled, queue.space) for queue in self.instances if queue.place[0] == core)
-        return queues, tuple(self.rings[place].state() for place in sorted(self.rings) if place[0] == core)
+        queues = tuple([(queue.filled, queue.space) for queue in self.instances if queue.place[0] == core])
+        tiles = [(ring.buffer.number, ring.state()) for ring in self.open.values() if ring.core == core]
+        return queues, tuple(sorted(tiles))
 
     def follow(self, original: int, core: int, numbers: Mapping[int, int]) -> None:
         """Brings queues and rings of ``core`` to where those of ``original`` are; ``numbers`` are the actors'."""

@@ -11,8 +11,9 @@ the barrier that starts it, 0 before the first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Attribute, Operation
@@ -166,6 +167,13 @@ class Instruction:
     def executions(self, core: int) -> int:
         """How often ``core`` executes the instruction."""
         return self.space(core).points
+
+    def executions_on(self, cores: Sequence[int]) -> int:
+        """How often ``cores`` together execute the instruction."""
+        counts = [count for count in self.counts if isinstance(count, int)]
+        if not self.conditions and len(counts) == len(self.counts):
+            return len(cores) * prod(max(0, count) for count in counts)
+        return sum(self.executions(core) for core in cores)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import IntegerAttr, f16, i64
 from ktir.backends.dataflow.timed import simulate
 from ktir.backends.dataflow.timing import Timing
 from ktir.dialect import dfp
-from ktir.errors import DataflowDeadlock
+from ktir.errors import DataflowDeadlock, LimitExceeded
 from ktir.machine import Machine, load
 from tests.backends.dataflow.programs import Program, binary, matmul_program, pointwise_program
 from tests.settings import examples
@@ -317,3 +317,21 @@ def test_scratchpad_use_is_the_highest_byte(machine: Machine) -> None:
     program.find(dfp.BufferOp, 5).properties["offset"] = IntegerAttr(1 << 20, i64)
     timing = simulate(program.module, machine)
     assert timing.scratchpad_used == (1 << 20) + 4096 and timing.scratchpad_bytes == machine.scratchpad_bytes
+
+
+def test_loops_that_do_nothing_or_take_no_time_end() -> None:
+    """A million million turns of rings of tiles cost nothing; as many turns without an operation are refused."""
+    rings, idle = Program(1), Program(1)
+    tile = rings.lx(0, 128, slots=2, producer="hbm_ld", consumers=["hbm_st"])
+    with rings.unit("hbm_ld") as u, u.loop(10**12):
+        u.add(dfp.ReserveOp(tile))
+        u.add(dfp.CommitOp(tile))
+    with rings.unit("hbm_st") as u, u.loop(10**12):
+        u.add(dfp.AcquireOp(tile))
+        u.add(dfp.ReleaseOp(tile))
+    assert simulate(rings.module, load("spyre", cores=1)).events < 100
+    source, target = idle.ddr(0, 128), idle.lx(0, 128)
+    with idle.unit("hbm_ld") as u, u.loop(10**12) as i, u.when(lambda i: i.eq(5), i):
+        u.move(source, 0, target, 0, 64)
+    with pytest.raises(LimitExceeded, match="iterations without an operation"):
+        simulate(idle.module, load("spyre", cores=1))
