@@ -140,12 +140,11 @@ class LocalRepetition:
     def look(self, actor: Actor, now: int) -> None:
         """Lets the team of ``actor``, which has just finished a part of an operation, coast if it is in a rhythm."""
         core = self.cores[actor.core]
-        if core.coasting is not None or not self.simulation.inside(actor):
+        if core.coasting is not None or actor.phase is None or not self.members[actor.number]:
             return
         if core.disturbed:
             core.recent.clear()
             core.disturbed, core.reference, core.laps = False, actor, actor.cursor.laps
-        assert actor.phase is not None
         if core.reference is not actor:
             core.idle += 1
             if core.idle < PATIENCE:
@@ -155,7 +154,7 @@ class LocalRepetition:
         if actor.cursor.laps == core.laps and actor.phase.quanta - actor.done <= LONG * self.simulation.chunk:
             return
         core.laps = actor.cursor.laps
-        team = [other for other in core.actors if self.simulation.inside(other)]
+        team = [other for other in core.actors if other.phase is not None and self.members[other.number]]
         for other in team:
             self.simulation.account_wait(other, now)
         rhythm = self._rhythm(core, team, actor, now)
@@ -184,20 +183,23 @@ class LocalRepetition:
         )
 
     def _unit(self, actor: Actor, now: int) -> object:
-        simulation, cursor, waits = self.simulation, actor.cursor, actor.waits_for
-        assert cursor.instruction is not None
-        residues = simulation.periodicity.residues(actor, cursor.instruction)
+        cursor, waits, clock = actor.cursor, actor.waits_for, self.simulation.clocks[actor.number]
+        instruction, done, periodicity = cursor.instruction, actor.done, self.simulation.periodicity
+        assert instruction is not None
+        residues = periodicity.residues(actor, instruction)
         return (
             actor.code.number,
             cursor.place,
-            tuple([cursor.indices[depth] % modulus for depth, modulus in residues]),
             actor.phase_number,
-            actor.done % simulation.grain(actor),
-            actor.done > 0,
+            done and done % periodicity.grain(actor, instruction),
+            done > 0,
             actor.wait,
             waits.name if isinstance(waits, TokenQueue) else None,
-            *simulation.clock_state(actor, now),
-            *[self._event(event, now) for event in simulation.pending[actor.number].values()],
+            clock.since - now if clock.since > now else 0,
+            clock.array_free - now if clock.array_free > now else 0,
+            clock.filled,
+            *[self._event(event, now) for event in self.simulation.pending[actor.number].values()],
+            *[cursor.indices[depth] % modulus for depth, modulus in residues],
         )
 
     def _event(self, event: Event, now: int) -> tuple[int, int, int]:

@@ -60,6 +60,7 @@ from ktir.backends.dataflow.timed_results import timing_of
 from ktir.backends.dataflow.timing import Timing
 from ktir.backends.dataflow.token_machine import Actor, Phase, TokenMachine, TokenQueue, popped
 from ktir.backends.dataflow.unit_program import Instruction, Link, Program
+from ktir.dialect.text.limits import without_collections
 from ktir.errors import LimitExceeded
 from ktir.machine import Machine, Memory, Net
 
@@ -169,6 +170,10 @@ class Simulation:
 
     def run(self) -> Timing:
         """Simulates to the end."""
+        with without_collections():
+            return self._run()
+
+    def _run(self) -> Timing:
         for actor in self.tokens.actors:
             if actor.number not in self.tokens.absent:
                 self.schedule(0, ATTEMPT, actor.number, actor)
@@ -214,7 +219,7 @@ class Simulation:
 
     def _finish(self, actor: Actor, phase: Phase, quanta: int, now: int) -> None:
         """A chunk has ended."""
-        if self.local is not None and self.works[id(actor.cursor.instruction)].on_network:
+        if self.works[id(actor.cursor.instruction)].on_network and self.local is not None:
             self.local.disturb(actor.core)
         self.tokens.complete(actor, phase, quanta)
         self.clocks[actor.number].since = now
@@ -226,7 +231,11 @@ class Simulation:
         """Handles the events that come before the one under way: some were put back in the past of one core."""
         current, before = self.current, self.current[:3]
         while self.events and self.events[0][:3] < before:
-            self._handle(heappop(self.events))
+            event = heappop(self.events)
+            if event[3] in self.dead:
+                self.dead.remove(event[3])
+            else:
+                self._handle(event)
         self.current, self.now = current, current[0]
 
     # ---------------------------------------------------------------------------------------------- units inside a core
@@ -242,11 +251,6 @@ class Simulation:
         self.dead.update(pending)
         pending.clear()
         return events
-
-    def grain(self, actor: Actor) -> int:
-        """The quanta after which everything an operation is charged for comes out even."""
-        assert actor.cursor.instruction is not None
-        return self.periodicity.grain(actor, actor.cursor.instruction)
 
     def clock_state(self, actor: Actor, now: int) -> tuple[int, int, bool]:
         """The times of an actor, counted from ``now``."""
@@ -340,15 +344,15 @@ class Simulation:
                 self.local.moved_on(actor)
             if phase is None:
                 return
-        instruction = cast("Instruction", actor.cursor.instruction)
-        if self.local is not None and self.works[id(instruction)].on_network:
+        work = self.works[id(actor.cursor.instruction)]
+        if work.on_network and self.local is not None:
             self.local.disturb(actor.core)
         quanta = tokens.grant(actor, phase, self.chunk)
         if not quanta:
             return
         if tokens.woken:
             self._wake(now)
-        self._start(actor, instruction, phase, quanta, now)
+        self._start(actor, work, phase, quanta, now)
 
     def _must_drain(self, actor: Actor) -> bool:
         """Whether the matrix unit is at a barrier or at its end, so that its array has to finish first."""
@@ -412,8 +416,7 @@ class Simulation:
 
     # ----------------------------------------------------------------------------------------------------------- chunks
 
-    def _start(self, actor: Actor, instruction: Instruction, phase: Phase, quanta: int, now: int) -> None:
-        work = self.works[id(instruction)]
+    def _start(self, actor: Actor, work: Work, phase: Phase, quanta: int, now: int) -> None:
         cost, kind, counted = work.cost, work.kind, work.counted
         done, total, ticks = actor.done, phase.quanta, work.parts[actor.phase_number]
         if quanta < total:
@@ -430,7 +433,7 @@ class Simulation:
         else:
             end = self._through_ports(actor, cost, done, quanta, total, ticks, now)
         if kind == "send":
-            end = self._send(actor, instruction, cost, quanta, end, now)
+            end = self._send(actor, cost, quanta, end, now)
         self._book(actor, counted, now, end, ticks)
         self.schedule(end, FINISH, actor.number, (actor, phase, quanta))
 
@@ -477,11 +480,12 @@ class Simulation:
             return max(feed, min(ticks, clock.array_free - now))
         return max(feed, clock.array_free - now - cost.slack)
 
-    def _send(self, actor: Actor, instruction: Instruction, cost: Cost, quanta: int, ready: int, now: int) -> int:
+    def _send(self, actor: Actor, cost: Cost, quanta: int, ready: int, now: int) -> int:
         """Puts a chunk on the network as the sender reads it; the end of its injection.
 
         Cut through: each link carries the chunk once, a hop after the one before it, whoever it is for.
         """
+        instruction = cast("Instruction", actor.cursor.instruction)
         link = cast("Link", instruction.link)
         net = self.machine.net(link.net)
         hop = net.hop_cycles * self.machine.clock.ticks_per_cycle

@@ -28,7 +28,7 @@ MODELLED = (
     "their sources."
 )
 STATES = ("busy", "starved", "blocked", "stalled")
-ARITHMETIC = "f16 is computed as f16 and rated as the machine rates it; the device's own 16-bit format is not modelled."
+ARITHMETIC = "Arithmetic on 16 bits is rated as the machine rates f16, whether its values are f16 or DL16."
 
 
 Form = Literal["html", "json", "text", "trace"]
