@@ -17,11 +17,11 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, Literal, TypeGuard
 
-import ml_dtypes
 import numpy as np
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IndexType, IntegerType
 from xdsl.ir import Attribute
 
+from ktir.dialect.float8 import FLOAT8
 from ktir.errors import UnknownOperation
 from ktir.interp.casts import BFLOAT16, DL16, Array, cast
 
@@ -67,19 +67,7 @@ FLOATS: MappingProxyType[str, ElementType] = MappingProxyType(
         "dl16": ElementType("dl16", DL16, "float", 16),
         "f32": ElementType("f32", F32, "float", 32),
         "f64": ElementType("f64", F64, "float", 64),
-        **{
-            name: ElementType(name, np.dtype(kind), "float", 8)
-            for name, kind in {
-                "f8E3M4": ml_dtypes.float8_e3m4,
-                "f8E4M3": ml_dtypes.float8_e4m3,
-                "f8E4M3FN": ml_dtypes.float8_e4m3fn,
-                "f8E4M3FNUZ": ml_dtypes.float8_e4m3fnuz,
-                "f8E4M3B11FNUZ": ml_dtypes.float8_e4m3b11fnuz,
-                "f8E5M2": ml_dtypes.float8_e5m2,
-                "f8E5M2FNUZ": ml_dtypes.float8_e5m2fnuz,
-                "f8E8M0FNU": ml_dtypes.float8_e8m0fnu,
-            }.items()
-        },
+        **{name: ElementType(name, dtype, "float", 8) for name, dtype in FLOAT8.items()},
     }
 )
 INTEGER_DTYPES: MappingProxyType[int, np.dtype[Any]] = MappingProxyType(

@@ -15,26 +15,17 @@ from numpy.typing import NDArray
 
 from ktir.backends.dataflow.dl16 import NAME, from_dl16, to_dl16
 from ktir.backends.dataflow.half_precision import rounded_to_half, to_half, to_single
+from ktir.dialect.float8 import FLOAT8
 from ktir.errors import NotCapable
 
 Array = NDArray[Any]
 
-_EIGHT_BITS: Final = {
-    "f8E3M4": ml_dtypes.float8_e3m4,
-    "f8E4M3": ml_dtypes.float8_e4m3,
-    "f8E4M3FN": ml_dtypes.float8_e4m3fn,
-    "f8E4M3FNUZ": ml_dtypes.float8_e4m3fnuz,
-    "f8E4M3B11FNUZ": ml_dtypes.float8_e4m3b11fnuz,
-    "f8E5M2": ml_dtypes.float8_e5m2,
-    "f8E5M2FNUZ": ml_dtypes.float8_e5m2fnuz,
-    "f8E8M0FNU": ml_dtypes.float8_e8m0fnu,
-}
 RAW: Final = MappingProxyType(
     {
         "f16": np.dtype(np.float16),
         "bf16": np.dtype(ml_dtypes.bfloat16),
         NAME: np.dtype(np.uint16),
-        **{name: np.dtype(kind) for name, kind in _EIGHT_BITS.items()},
+        **FLOAT8,
         "f32": np.dtype(np.float32),
         "f64": np.dtype(np.float64),
         "i1": np.dtype(np.uint8),
@@ -47,13 +38,13 @@ RAW: Final = MappingProxyType(
 )
 """How elements lie in memory and travel in queues; those of DL16 are patterns."""
 
-NARROW: Final = frozenset({"f16", "bf16", NAME, *_EIGHT_BITS})
+NARROW: Final = frozenset({"f16", "bf16", NAME, *FLOAT8})
 FLOATS: Final = NARROW | {"f32", "f64"}
 WORKING: Final = MappingProxyType(
     {**dict.fromkeys(NARROW, np.float32), "f32": np.float32, "f64": np.float64, "i1": np.bool_}
 )
 """The working form, where it is another than the raw one."""
-_SINGLES: Final = {name: np.arange(256, dtype=np.uint8).view(RAW[name]).astype(np.float32) for name in _EIGHT_BITS}
+_SINGLES: Final = {name: np.arange(256, dtype=np.uint8).view(RAW[name]).astype(np.float32) for name in FLOAT8}
 """All numbers of eight bits."""
 
 

@@ -72,7 +72,7 @@ class LocalRepetition:
         self.simulation = simulation
         self.forget()
         tokens = simulation.tokens
-        self.passed = 0
+        self.passed = self.numbers = 0
         self.members = [False] * len(tokens.actors)
         self.cores = [_Core(core) for core in range(simulation.program.cores)]
         for queue in tokens.instances:
@@ -229,13 +229,20 @@ class LocalRepetition:
         if not self._undisturbed(core, team, ports, before, seen):
             return None
         spent = tuple([_gains(old, new) for old, new in zip(before.spent, seen.spent, strict=True)])
-        number = self.states.setdefault(state, len(self.states))
+        number = self._number(state)
         rhythm = Rhythm(number, now - before.time, reference, moves, spent, counted, ports)
         if self._is_general(team, moves):
-            if len(self.rhythms) >= MOST_RHYTHMS:
-                self.forget()
             self.rhythms[state] = rhythm
         return rhythm
+
+    def _number(self, state: object) -> int:
+        """The number of a state; one that was given away is never given to another state, for islands remember them."""
+        if state not in self.states:
+            if len(self.states) >= MOST_RHYTHMS:
+                self.forget()
+            self.numbers += 1
+            self.states[state] = self.numbers
+        return self.states[state]
 
     def _counted(self, before: tuple[int, ...], after: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
         """What was counted for operations inside the core."""

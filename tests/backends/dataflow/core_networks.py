@@ -17,22 +17,15 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import f16
 
 from ktir.dialect import dfp
+from tests.backends.dataflow import networks
 from tests.backends.dataflow.networks import CHANNEL, Guard, interleaved, parts, search
 from tests.backends.dataflow.programs import Affine, Condition, Program, Unit, binary
 
 Place = tuple[str, int, int]
 """Unit, core, corelet."""
 
-QUEUES = {"x": ("lx_ld", "sfu"), "y": ("lx_ld", "sfu"), "o": ("sfu", "lx_st")}
-TILES = {
-    "in": ("hbm_ld", "lx_ld"),
-    "back": ("lx_st", "lx_ld"),
-    "out": ("lx_st", "hbm_st"),
-    "sent": ("lx_st", "ring_tx"),
-    "received": ("ring_rx", "lx_ld"),
-    "summed": ("lx_st", "ring_sum"),
-    "sum": ("ring_sum", "hbm_st"),
-}
+QUEUES = {name: networks.QUEUES[name] for name in ("x", "y", "o")}
+TILES = {**networks.TILES, "summed": ("lx_st", "ring_sum"), "sum": ("ring_sum", "hbm_st")}
 TWICE = frozenset({"lx_ld", "sfu", "lx_st"})
 """Units that a core has once for each corelet."""
 WHEN: dict[str, tuple[Callable[[int, int], bool], Callable[[int], Callable[[Affine], Condition]]]] = {

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import f16
 
+from ktir.backends.dataflow import local_repetition
 from ktir.backends.dataflow.timed import simulate
 from ktir.backends.dataflow.timing import Timing
 from ktir.dialect import dfp
@@ -147,3 +148,14 @@ def test_a_part_after_a_tile_is_given_back_is_not_taken_for_the_next_one(passes:
     with p.unit("lx_st") as u, u.loop(passes), u.loop(pieces + 4):
         u.drain(out, sink, 0, [256], [2])
     assert result(simulate(p.module, MACHINE)) == result(simulate(p.module, MACHINE, extrapolate=False))
+
+
+@pytest.mark.parametrize("kept", [1, 2, 5])
+def test_forgetting_what_is_known_in_the_middle_of_a_launch_changes_no_time(
+    kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Islands remember the numbers of states, so that a number must never stand for another state."""
+    monkeypatch.setattr(local_repetition, "MOST_RHYTHMS", kept)
+    for rows, turns in (((9, 11, 9, 11), (0, 1, 2, 0)), ((24,) * CORES, (3,) * CORES)):
+        program = Pipeline(40, rows, 6, 384, turns).build().module
+        assert result(simulate(program, MACHINE)) == result(simulate(program, MACHINE, extrapolate=False))

@@ -241,33 +241,33 @@ class Carried:
 
 def _if(lowering: Lowering, op: Operation) -> None:
     assert isinstance(op, scf.IfOp)
-    planner = lowering.planner
     condition = lowering.integer(op.cond, op)
     if not condition.is_constant:
         refuse(op, "its condition changes in a loop", WRITTEN_OUT)
-    places = [lowering.made_tile(*shape_and_element(result.type, op)) for result in op.results]
     taken = condition.constant != 0
-    for mask, region in ((taken, op.true_region), (~taken, op.false_region)):
-        if region.blocks:
-            planner.guarded(mask, lambda block=region.block: _branch(lowering, block, [t for t, _ in places]))
-    for result, (_, view) in zip(op.results, places, strict=True):
-        lowering.values[result] = view
+    regions = ((taken, op.true_region), (~taken, op.false_region))
+    _one_of(lowering, op, [(mask, region.block) for mask, region in regions if region.blocks])
 
 
 def _switch(lowering: Lowering, op: Operation) -> None:
     assert isinstance(op, scf.IndexSwitchOp)
-    planner = lowering.planner
     selector = lowering.integer(op.arg, op)
     if not selector.is_constant:
         refuse(op, "its case changes in a loop", WRITTEN_OUT)
+    cases = zip(op.cases.get_values(), op.case_regions, strict=True)
+    choices = [(selector.constant == int(case), region.block) for case, region in cases]
+    others = np.ones(lowering.cores, dtype=np.bool_)
+    for taken, _ in choices:
+        others &= ~taken
+    _one_of(lowering, op, [*choices, (others, op.default_region.block)])
+
+
+def _one_of(lowering: Lowering, op: Operation, choices: Sequence[tuple[Mask, Block]]) -> None:
+    """Each block on the cores of its mask; the results are what the block of a core yields."""
     places = [lowering.made_tile(*shape_and_element(result.type, op)) for result in op.results]
     targets = [target for target, _ in places]
-    others = np.ones(lowering.cores, dtype=np.bool_)
-    for case, region in zip(op.cases.get_values(), op.case_regions, strict=True):
-        taken = selector.constant == int(case)
-        others &= ~taken
-        planner.guarded(taken, lambda block=region.block: _branch(lowering, block, targets))
-    planner.guarded(others, lambda: _branch(lowering, op.default_region.block, targets))
+    for mask, block in choices:
+        lowering.planner.guarded(mask, lambda block=block: _branch(lowering, block, targets))
     for result, (_, view) in zip(op.results, places, strict=True):
         lowering.values[result] = view
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -116,9 +117,9 @@ def test_a_launch_that_takes_its_bound_has_nothing_to_tell() -> None:
     ids=["bytes", "requests", "arithmetic", "balance", "cores", "waiting"],
 )
 def test_the_cause_is_named_with_the_time_and_the_line(
-    changes: Mapping[str, object], words: tuple[str, ...], spot: HotSpot | None
+    changes: Mapping[str, Any], words: tuple[str, ...], spot: HotSpot | None
 ) -> None:
-    told = report(replace(AT_BOUND, **changes))  # type: ignore[arg-type]
+    told = report(replace(AT_BOUND, **changes))
     (finding,) = findings(told)
     assert all(word in finding.what for word in words) and finding.remedy
     assert finding.lost_ns == pytest.approx(750.0)
